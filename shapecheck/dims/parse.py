@@ -1,0 +1,105 @@
+"""Shape strings: one token is one axis, everything jaxtyping would read otherwise is refused."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from shapecheck.dims.expr import Poly
+from shapecheck.dims.vocabulary import lookup, near_misses
+from shapecheck.errors import ContractTextError
+
+Axis = Poly[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeText:
+    """A parsed shape string; `axes` hold polynomials over names of the vocabulary."""
+
+    text: str
+    axes: tuple[Axis, ...]
+
+    def names(self) -> frozenset[str]:
+        """Every name that occurs in an axis."""
+        return frozenset[str]().union(*(axis.symbols() for axis in self.axes))
+
+    def __str__(self) -> str:
+        return ", ".join(str(axis) for axis in self.axes)
+
+
+_HINTS = (
+    ("...", "write out every axis; a contract that accepts any rank checks nothing"),
+    ("_", "name the axis; an anonymous axis checks nothing"),
+    ("*", "variadic axes bind to anything; write out every axis"),
+    ("#", "broadcastable axes bind to 1 and to n; write the size the boundary really carries"),
+    ("?", "tree axes differ per leaf; write one name per axis"),
+    ("{", "f-string axes are evaluated by jaxtyping at call time; declare a name instead"),
+)
+
+
+def parse_shape(text: str) -> ShapeText:
+    """The axes of a jaxtyping shape string, which may be empty for a scalar tensor.
+
+    Raises ContractTextError: SHP101 for a token that is not a name, an integer or a sum or
+    product of names without spaces, SHP102 for a name outside the vocabulary.
+    """
+    return ShapeText(text, tuple(_parse_token(token, text) for token in text.split()))
+
+
+def _parse_token(token: str, text: str) -> Axis:
+    for start, hint in _HINTS:
+        if token.startswith(start):
+            raise _syntax(token, text, hint)
+    if token in "+-*/" or token[-1] in "+-*/" or token[0] in "+-/":
+        joined = "".join(text.split())
+        raise _syntax(token, text, f"a token is a whole axis: write {joined!r} without spaces")
+    try:
+        node = ast.parse(token, mode="eval").body
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        raise _syntax(token, text, "use a name, an integer, or names joined by * and +") from None
+    return _axis(node, token, text)
+
+
+def _axis(node: ast.expr, token: str, text: str) -> Axis:
+    match node:
+        case ast.Constant(value=int(value)) if not isinstance(value, bool) and value >= 0:
+            return Poly.constant(value)
+        case ast.Name(id=name):
+            if lookup(name) is None:
+                raise _unknown(name, text)
+            return Poly.symbol(name)
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            return _axis(left, token, text) * _axis(right, token, text)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _axis(left, token, text) + _axis(right, token, text)
+        case ast.BinOp(left=ast.Name(id=left), op=ast.Sub(), right=ast.Name(id=right)):
+            hint = f"'-' subtracts; if this is one name write {left}_{right}"
+        case ast.BinOp(op=ast.Sub()):
+            # `num_draft_tokens-1` and `1+(num_steps-1)*topk` are real widths of a draft tree.
+            return _difference(node, token, text)
+        case ast.Attribute():
+            hint = "an axis is a name of the vocabulary, not an attribute; declare a name"
+        case _:
+            hint = "use a name, an integer, or names joined by * and +"
+    raise _syntax(token, text, hint)
+
+
+def _difference(node: ast.BinOp, token: str, text: str) -> Axis:
+    match node.right:
+        case ast.Constant(value=int()):
+            return _axis(node.left, token, text) - _axis(node.right, token, text)
+        case _:
+            raise _syntax(token, text, "only an integer may be subtracted, as in num_steps-1")
+
+
+def _syntax(token: str, text: str, hint: str) -> ContractTextError:
+    return ContractTextError(f"SHP101 contract-syntax: axis {token!r} in {text!r}: {hint}")
+
+
+def _unknown(name: str, text: str) -> ContractTextError:
+    near = near_misses(name)
+    what = f"did you mean {' or '.join(near)}? " if near else ""
+    return ContractTextError(
+        f"SHP102 unknown-dim: {name!r} in {text!r} is not in the vocabulary: {what}"
+        f"else add it with shapecheck.declare({name!r}, owner=...)"
+    )
