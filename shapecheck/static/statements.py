@@ -10,7 +10,7 @@ from shapecheck.static.expressions import evaluate
 from shapecheck.static.facts import EqualityTest
 from shapecheck.static.index import FunctionFacts, FunctionNode
 from shapecheck.static.machine import Frame, State, join_heaps
-from shapecheck.static.shapes import base_text, fill
+from shapecheck.static.operators.meetings import base_text, fill
 from shapecheck.static.symbols import Guard
 from shapecheck.static.values import (
     NONE,
