@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shapecheck.diagnostics.model import Diagnostic
-from shapecheck.static.attributes import declared_value, name_owner
+from shapecheck.static.attributes import name_owner
 from shapecheck.static.expressions import evaluate
 from shapecheck.static.facts import Facts
-from shapecheck.static.functions import call_function
+from shapecheck.static.functions import call_function, parameter_value
 from shapecheck.static.index import ClassFacts, FunctionFacts, ModuleFacts
 from shapecheck.static.loader import UnreadableFileError, read_source
 from shapecheck.static.machine import ROOT_BUDGET, Frame, Machine, State
@@ -151,9 +151,7 @@ def _parameters(frame: Frame, function: FunctionFacts, receiver: Value | None) -
         names = names[1:]
     for argument in [*names, *spec.kwonlyargs]:
         owned = name_owner(frame, argument.arg, argument)
-        env[argument.arg] = declared_value(
-            frame, function.module, argument.arg, argument.annotation, owned, argument
-        )
+        env[argument.arg] = parameter_value(frame, function, argument, owned)
     for extra in (spec.vararg, spec.kwarg):
         if extra is not None:
             env[extra.arg] = UNKNOWN

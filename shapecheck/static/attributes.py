@@ -207,9 +207,7 @@ def declared_value(
         return Instance(ref)
     if _is_tensor(annotation):
         return Tensor(owned=owned)
-    if annotation is None or owned is not None:
-        return Unknown(owned) if owned else UNKNOWN
-    return UNKNOWN
+    return Unknown(owned) if owned else UNKNOWN
 
 
 def _is_tensor(annotation: ast.expr | None) -> bool:
@@ -302,21 +300,11 @@ def store_attribute(
                 f"{ref.cls.name}.{attribute}",
             )
             stored = with_step(value, step)
-            _note_sized(frame, stored, f"{ref.cls.name}.{attribute}")
         else:
             stored = value
         frame.state.heap[key] = stored if old is None or len(targets) == 1 else join(old, stored)
         if not ref.entry:
             frame.machine.settle(ref, attribute, stored)
-
-
-def _note_sized(frame: Frame, value: Value, field: str) -> None:
-    for plain in plain_values(value):
-        if isinstance(plain, Tensor):
-            for axis in plain.dims or (plain.last,):
-                for step in axis.trail if axis else ():
-                    if step.kind == "passed" and step.cell:
-                        frame.machine.facts.sized_fields.setdefault(step.cell, field)
 
 
 def _note_split(frame: Frame, base: Union, value: Value, node: ast.Attribute) -> None:

@@ -16,6 +16,7 @@ from shapecheck.static.values import (
     ClassValue,
     Const,
     Instance,
+    ObjectRef,
     Size,
     Unknown,
     Value,
@@ -110,7 +111,7 @@ def bind(
             env[name] = _default(function, argument)
             continue
         place = argument_node(node, name, index if positional else 1 << 30)
-        value = passed(frame, f"{owner_name}({name}=)", value, place)
+        value = passed(frame, f"{owner_name}({name}=)", value, place, node)
         env[name] = _typed(frame, function, argument, value)
     if spec.vararg:
         env[spec.vararg.arg] = UNKNOWN
@@ -135,10 +136,20 @@ def _typed(frame: Frame, function: FunctionFacts, argument: ast.arg, value: Valu
     if not isinstance(value, Unknown):
         return value
     owned = value.owned or name_owner(frame, argument.arg, argument)
+    return parameter_value(frame, function, argument, owned)
+
+
+def parameter_value(
+    frame: Frame, function: FunctionFacts, argument: ast.arg, owned: Ownership | None
+) -> Value:
+    """What a parameter holds by its annotation and name: an object, if nothing says otherwise."""
     declared = declared_value(
         frame, function.module, argument.arg, argument.annotation, owned, argument
     )
-    return declared if declared != UNKNOWN else value
+    if isinstance(declared, Unknown) and argument.annotation is None:
+        # Somebody's object: what is stored in it on this path is read from it again.
+        return Instance(ObjectRef(None, declared.owned, None, entry=True, label=argument.arg))
+    return declared
 
 
 def _default(function: FunctionFacts, argument: ast.arg) -> Value:
@@ -154,7 +165,7 @@ def _default(function: FunctionFacts, argument: ast.arg) -> Value:
     return UNKNOWN
 
 
-def passed(frame: Frame, cell: str, value: Value, place: ast.expr) -> Value:
+def passed(frame: Frame, cell: str, value: Value, place: ast.expr, call: ast.expr) -> Value:
     """The value as the parameter sees it; a hand-over of an owned size is noted."""
     sizes = [plain for plain in plain_values(value) if isinstance(plain, Size)]
     if not any(size.poly.symbols() for size in sizes):
@@ -163,7 +174,14 @@ def passed(frame: Frame, cell: str, value: Value, place: ast.expr) -> Value:
     facts = frame.machine.facts
     if any(symbol.owner for size in sizes for symbol in size.poly.symbols()):
         facts.passes.setdefault(
-            (cell, span), Pass(cell=cell, value=value, span=span, caller=frame.where)
+            (cell, span),
+            Pass(
+                cell=cell,
+                value=value,
+                span=span,
+                call=frame.module.span(call),
+                caller=frame.where,
+            ),
         )
     return with_step(value, Step("passed", cell, span, cell))
 

@@ -45,7 +45,7 @@ def construct(
             value = _field_default(project.mro(cls), name) if complete else UNKNOWN
         else:
             place = argument_node(node, name, fields.index(name))
-            value = passed(frame, f"{cls.name}({name})", value, place)
+            value = passed(frame, f"{cls.name}({name}=)", value, place, node)
         if value != UNKNOWN:
             store_attribute(frame, made, name, value, node)
     return made

@@ -80,6 +80,8 @@ def _expression(frame: Frame, node: ast.Expr) -> None:
 def _assign(frame: Frame, node: ast.Assign) -> None:
     value = evaluate(frame, node.value)
     for target in node.targets:
+        if isinstance(target, ast.Attribute) and isinstance(node.value, ast.Call):
+            frame.machine.facts.destinations[frame.module.span(node.value)] = base_text(target)
         assign(frame, target, value, node.value)
 
 

@@ -36,6 +36,10 @@ def _created(
     span = frame.module.span(node)
     owned = any(axis and any(s.owner for s in axis.poly.symbols()) for axis in dims or ())
     frame.machine.facts.saw_creation(span, owned=owned)
+    for axis in dims or ():
+        for step in axis.trail if axis else ():
+            if step.kind == "passed":
+                frame.machine.facts.sized.add(step.cell)
     if dims is None:
         return Tensor(dtype=dtype_argument(keywords.get("dtype")))
     tensor = Tensor(dims, dtype=dtype_argument(keywords.get("dtype")))
