@@ -18,10 +18,12 @@ def origin(size: Size) -> Span | None:
 
 
 def place(size: Size) -> Span | None:
-    """The line to lead with: the read, or the creation when the read is in another file."""
+    """The line to lead with: the read, or where the size that another file returned is used."""
     read = origin(size)
-    made = next((step.span for step in reversed(size.trail) if step.kind == "created"), None)
-    return made if read is not None and made is not None and made.path != read.path else read
+    if read is None:
+        return None
+    uses = [step.span for step in size.trail if step.kind in ("passed", "created")]
+    return read if not uses or uses[0].path == read.path else uses[0]
 
 
 def origin_text(size: Size) -> str:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from shapecheck.diagnostics.model import Diagnostic
 from shapecheck.errors import ShapecheckError
-from shapecheck.rules import odd_one_out, owners_meet, silent_copy, unreadable_file, wrong_owner
+from shapecheck.rules import (
+    index_as_count,
+    odd_one_out,
+    owners_meet,
+    rows_meet,
+    silent_copy,
+    unreadable_file,
+    wrong_owner,
+)
 from shapecheck.rules.base import Rule, Verdicts
 from shapecheck.static.facts import Facts
 
@@ -12,6 +20,8 @@ RULES: tuple[Rule, ...] = (
     odd_one_out.RULE,
     wrong_owner.RULE,
     owners_meet.RULE,
+    rows_meet.RULE,
+    index_as_count.RULE,
     silent_copy.RULE,
     unreadable_file.RULE,
 )

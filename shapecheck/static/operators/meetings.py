@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from shapecheck.static.facts import EqualityTest, Meeting
+from shapecheck.static.guards import single_branch
 from shapecheck.static.machine import Frame
 from shapecheck.static.values import UNKNOWN, Plain, Tensor, Value
 
@@ -38,26 +39,30 @@ def meet(
     tested: EqualityTest | None = None,
 ) -> None:
     """Record that two tensors' axes have to agree here."""
-    if _nothing_owned(left) or _nothing_owned(right):
+    if _nothing_named(left) or _nothing_named(right):
         return
-    frame.machine.facts.meetings.append(
+    single = single_branch(frame.guards)
+    span = frame.module.span(node)
+    frame.machine.facts.meetings.setdefault(
+        (span, left, right, single),
         Meeting(
             operator=operator,
             left=left,
             right=right,
             guards=tuple(frame.guards),
-            span=frame.module.span(node),
+            span=span,
             cell=cell,
             where=frame.where,
             fills=fills,
+            single_branch=single,
             tested=tested,
-        )
+        ),
     )
 
 
-def _nothing_owned(tensor: Tensor) -> bool:
+def _nothing_named(tensor: Tensor) -> bool:
     axes = tensor.dims if tensor.dims is not None else (tensor.last,)
-    return not any(axis and any(s.owner for s in axis.poly.symbols()) for axis in axes)
+    return not any(axis and axis.poly.symbols() for axis in axes)
 
 
 def fill(
