@@ -43,6 +43,11 @@ def passed_cells(size: Size) -> frozenset[str]:
     return frozenset(step.cell for step in size.trail if step.kind == "passed" and step.cell)
 
 
+def handed_over(size: Size) -> frozenset[Span]:
+    """Every argument that the size was passed as."""
+    return frozenset(step.span for step in size.trail if step.kind == "passed")
+
+
 def chain(size: Size, lead: str = "") -> tuple[Note, ...]:
     """The steps of the size, in the order it took them, one note each."""
     steps = _distinct(size.trail)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from shapecheck.diagnostics.model import Certainty, Span
 from shapecheck.rules.base import Verdicts
-from shapecheck.rules.chain import origin, passed_cells, place
+from shapecheck.rules.chain import handed_over, origin, passed_cells, place
 from shapecheck.static.facts import Facts, Meeting
 from shapecheck.static.symbols import owner_conflict, owners_of
 from shapecheck.static.values import Axis, Size, Tensor
@@ -51,7 +51,7 @@ def _has_owner(tensor: Tensor) -> bool:
 
 
 def _explained(odd: Size, usual: Size, verdicts: Verdicts) -> bool:
-    places = {origin(odd), origin(usual)}
+    places = {origin(odd), origin(usual)} | handed_over(odd)
     cells = passed_cells(odd) | passed_cells(usual)
     return bool(places & verdicts.causes) or bool(cells & verdicts.cells)
 

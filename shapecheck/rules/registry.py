@@ -5,6 +5,8 @@ from __future__ import annotations
 from shapecheck.diagnostics.model import Diagnostic
 from shapecheck.errors import ShapecheckError
 from shapecheck.rules import (
+    buffer_capacity,
+    idle_differs,
     index_as_count,
     odd_one_out,
     owners_meet,
@@ -22,6 +24,8 @@ RULES: tuple[Rule, ...] = (
     owners_meet.RULE,
     rows_meet.RULE,
     index_as_count.RULE,
+    idle_differs.RULE,
+    buffer_capacity.RULE,
     silent_copy.RULE,
     unreadable_file.RULE,
 )

@@ -314,6 +314,9 @@ def store_attribute(
                 f"{ref.cls.name}.{attribute}",
             )
             stored = with_step(value, step)
+            for plain in plain_values(value):
+                if isinstance(plain, Tensor):
+                    frame.machine.facts.saw_write(step.cell, plain, step.span)
         else:
             stored = value
         frame.state.heap[key] = stored if old is None or len(targets) == 1 else join(old, stored)

@@ -7,6 +7,7 @@
 | draft depth | `num_steps`, `spec_steps` | S |
 | proposed tokens | `num_speculative_tokens` | K |
 | branching | `topk` | topk |
+| tokens | `num_tokens`, `num_input_tokens` (padded) | T |
 
 A prefix `max_` makes a capacity, `padded_` a padded count: the unit stays. R*N, R*(S+1) and
 R*(K+1) stay different unless `topk == 1` holds, where N is S+1. A number, an unknown name and a
@@ -21,6 +22,7 @@ from shapecheck.dims.expr import Poly
 from shapecheck.static.symbols import SizePoly, Symbol
 
 REQUESTS = "R"
+TOKENS = "T"
 WIDTHS = ("N", "S", "K", "topk")
 _UNITS = {
     "bs": REQUESTS,
@@ -37,7 +39,10 @@ _UNITS = {
     "num_speculative_tokens": "K",
     "topk": "topk",
     "eagle_topk": "topk",
+    "num_tokens": TOKENS,
+    "num_input_tokens": TOKENS,
 }
+_ALWAYS_PADDED = {"num_input_tokens"}
 _PER_REQUEST = {"reqs", "requests", "seq_lens", "req_pool_indices", "seq_lens_cpu"}
 _STATES = {"max_": "cap", "padded_": "padded", "capture_": "padded", "graph_": "padded"}
 _COUNT = "count"
@@ -51,6 +56,10 @@ def unit_of_name(name: str) -> tuple[str, str]:
         if plain.startswith(prefix):
             plain, state = plain[len(prefix) :], meaning
             break
+    if plain.endswith("_padded"):
+        plain, state = plain.removesuffix("_padded"), "padded"
+    if plain in _ALWAYS_PADDED:
+        state = "padded"
     plain = plain.removeprefix("speculative_") if plain not in _UNITS else plain
     unit = _UNITS.get(plain, "")
     return (unit, state) if unit else ("", "")
@@ -80,6 +89,8 @@ def units_of(poly: SizePoly, *, single_branch: bool = False) -> SizePoly | None:
         if kind != _COUNT:
             return None
         letter = rest.split(":", 1)[0]
+        if letter == TOKENS:
+            return None
         if single_branch and letter == "N":
             values[symbol] = Poly.symbol(Symbol("S")) + Poly.constant(1)
         elif single_branch and letter == "topk":
@@ -87,6 +98,20 @@ def units_of(poly: SizePoly, *, single_branch: bool = False) -> SizePoly | None:
         else:
             values[symbol] = Poly.symbol(Symbol(letter))
     return poly.substitute(values)
+
+
+def is_padded_tokens(poly: SizePoly) -> bool:
+    """Whether it is a count of tokens that a graph's bucket rounded up."""
+    symbol = poly.as_symbol()
+    return symbol is not None and symbol.key.startswith(f"{_COUNT}:{TOKENS}:padded:")
+
+
+def is_exact_capacity(poly: SizePoly) -> bool:
+    """Whether it is what the largest live batch needs and no more: requests times a width."""
+    units = units_of(poly)
+    if units is None or _degree(units) != 1 or state_of(poly) != "cap":
+        return False
+    return any(symbol.name in WIDTHS for symbol in units.symbols())
 
 
 def state_of(poly: SizePoly) -> str:

@@ -109,6 +109,10 @@ class Facts:
     guarded_copies: dict[Span, tuple[EqualityTest, str]] = field(
         default_factory=dict[Span, tuple[EqualityTest, str]]
     )
+    field_writes: dict[str, list[tuple[Tensor, Span]]] = field(
+        default_factory=dict[str, list[tuple[Tensor, Span]]]
+    )
+    joined: dict[str, Span] = field(default_factory=dict[str, Span])
     dim_reads: dict[Span, str] = field(default_factory=dict[Span, str])
     creations: dict[Span, bool] = field(default_factory=dict[Span, bool])
     functions: int = 0
@@ -118,6 +122,12 @@ class Facts:
         """Count a read of a size from a config; an owner once known stays."""
         if owner or span not in self.dim_reads:
             self.dim_reads[span] = owner
+
+    def saw_write(self, cell: str, tensor: Tensor, span: Span) -> None:
+        """Remember a tensor stored in a field."""
+        writes = self.field_writes.setdefault(cell, [])
+        if (tensor, span) not in writes:
+            writes.append((tensor, span))
 
     def saw_creation(self, span: Span, *, owned: bool) -> None:
         """Count a tensor creation, owned when any axis carries an owner."""

@@ -27,6 +27,7 @@ def cat(frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: a
     if not isinstance(parts, Sequence):
         return UNKNOWN
     dim = dim_argument(args, keywords)
+    _note_joined(frame, node)
     tensors = [
         plain for item in parts.items for plain in plain_values(item) if isinstance(plain, Tensor)
     ]
@@ -44,6 +45,14 @@ def cat(frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: a
     dims = list(first.dims)
     dims[at] = _sum_axes([t.axis(at) for t in tensors], complete=len(tensors) == len(parts.items))
     return Tensor(tuple(dims), dtype=first.dtype)
+
+
+def _note_joined(frame: Frame, node: ast.Call) -> None:
+    """Remember the fields that are concatenated: there a placeholder meets live rows."""
+    parts = node.args[0] if node.args else None
+    for part in parts.elts if isinstance(parts, ast.List | ast.Tuple) else ():
+        if isinstance(part, ast.Attribute):
+            frame.machine.facts.joined.setdefault(part.attr, frame.module.span(node))
 
 
 def _without(tensor: Tensor, dim: int) -> Tensor:

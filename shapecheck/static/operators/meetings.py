@@ -7,24 +7,31 @@ import ast
 from shapecheck.static.facts import EqualityTest, Meeting
 from shapecheck.static.guards import single_branch
 from shapecheck.static.machine import Frame
-from shapecheck.static.values import UNKNOWN, Plain, Tensor, Value
+from shapecheck.static.values import UNKNOWN, DType, Plain, Tensor, Value
+
+_COMPARISONS = {"compare", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or"}
 
 
 def broadcast(frame: Frame, operator: str, left: Plain, right: Plain, node: ast.expr) -> Value:
     """The elementwise result of two values; their axes meet."""
     if not isinstance(left, Tensor):
-        return right if isinstance(right, Tensor) else UNKNOWN
+        left, right = right, left
+    if not isinstance(left, Tensor):
+        return UNKNOWN
     if not isinstance(right, Tensor):
+        if operator in _COMPARISONS:
+            return Tensor(left.dims, left.last, DType("bool"))
         return left
     meet(frame, operator, left, right, node)
+    dtype = DType("bool") if operator in _COMPARISONS else None
     if left.dims is None or right.dims is None:
-        return Tensor(None, left.axis(-1) or right.axis(-1))
+        return Tensor(None, left.axis(-1) or right.axis(-1), dtype)
     longer, shorter = sorted((left.dims, right.dims), key=len, reverse=True)
     kept = list(longer)
     for offset in range(1, len(shorter) + 1):
         mine, theirs = longer[-offset], shorter[-offset]
         kept[-offset] = theirs if mine is None or mine.poly.as_int() == 1 else mine
-    return Tensor(tuple(kept))
+    return Tensor(tuple(kept), dtype=dtype)
 
 
 def meet(

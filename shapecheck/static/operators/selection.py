@@ -64,7 +64,16 @@ def index_tensor(frame: Frame, base: Tensor, node: ast.expr, index: Value) -> Va
         if isinstance(part, ast.Slice):
             dims.append(_sliced(frame, axis, part, node))
         elif isinstance(value, Tensor):
-            dims.extend(value.dims if value.dims is not None else (None,))
+            rank = len(value.dims) if value.dims is not None else 0
+            kind = value.dtype.name if value.dtype is not None else ""
+            if kind == "bool" and rank:
+                dims.append(None)  # a mask picks rows of all the axes it covers
+                position += rank - 1
+            elif rank == 1 or (rank and kind):
+                dims.extend(value.dims or ())
+            else:
+                rest = base.dims[-1] if position < len(base.dims) else None
+                return Tensor(None, rest, base.dtype)
         elif isinstance(value, Const | Size):
             continue
         else:
