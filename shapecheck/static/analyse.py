@@ -20,6 +20,7 @@ from shapecheck.static.machine import ROOT_BUDGET, Frame, Machine, State
 from shapecheck.static.prefilter import can_matter
 from shapecheck.static.project import Project, find_files, module_name
 from shapecheck.static.statements import run_body
+from shapecheck.static.suppressions import Suppression, find_suppressions
 from shapecheck.static.values import UNKNOWN, ClassValue, Instance, Value
 
 _STACK_BYTES = 512 * 1024 * 1024
@@ -37,6 +38,7 @@ class Analysis:
     loaded_lines: int
     unreadable: tuple[Diagnostic, ...] = ()
     covered: frozenset[str] = frozenset()
+    suppressions: tuple[Suppression, ...] = ()
 
     def covers(self, path: str) -> bool:
         """Whether a path belongs to the targets, whose findings are reported."""
@@ -78,6 +80,7 @@ def _analyse(root: Path, targets: list[Path]) -> Analysis:
     project = Project(root)
     entries: list[ModuleFacts] = []
     covered: set[str] = set()
+    suppressions: list[Suppression] = []
     files = skipped = lines = 0
     for target in targets:
         for file in find_files(target):
@@ -90,6 +93,7 @@ def _analyse(root: Path, targets: list[Path]) -> Analysis:
                 project.unreadable[shown] = error.diagnostic
                 continue
             lines += source.lines
+            suppressions.extend(find_suppressions(source.text, shown))
             if not can_matter(source.text):
                 skipped += 1
                 continue
@@ -111,6 +115,7 @@ def _analyse(root: Path, targets: list[Path]) -> Analysis:
         loaded_lines=project.loaded_lines,
         unreadable=tuple(project.unreadable[path] for path in sorted(project.unreadable)),
         covered=frozenset(covered),
+        suppressions=tuple(suppressions),
     )
 
 
