@@ -101,19 +101,35 @@ class Section:
             raise self.file.fault(f"{self.prefix}{key} is {shown(value)}", "set it to a string")
         return value
 
-    def whole_numbers(self, key: str) -> tuple[int, ...] | None:
-        """The list of whole numbers at `key`; None when the key is absent or null."""
+    def layer_numbers(self, key: str) -> tuple[int, ...]:
+        """The list of layer numbers at `key`, empty when the key is absent or null."""
+        items = self._items(key, "layer numbers such as [2, 16, 29]")
+        kept = tuple(n for n in items if isinstance(n, int) and not isinstance(n, bool) and n >= 0)
+        if len(kept) != len(items):
+            raise self._not_a_list(key, "layer numbers such as [2, 16, 29]")
+        return kept
+
+    def strings(self, key: str) -> tuple[str, ...]:
+        """The list of strings at `key`, empty when the key is absent or null."""
+        items = self._items(key, "names")
+        kept = tuple(item for item in items if isinstance(item, str))
+        if len(kept) != len(items):
+            raise self._not_a_list(key, "names")
+        return kept
+
+    def _items(self, key: str, of: str) -> list[object]:
         value = self.values.get(key)
         if value is None:
-            return None
-        numbers = cast("list[object]", value) if isinstance(value, list) else [value]
-        kept = [n for n in numbers if isinstance(n, int) and not isinstance(n, bool)]
-        if not isinstance(value, list) or len(kept) != len(numbers) or not kept or min(kept) < 0:
-            raise self.file.fault(
-                f"{self.prefix}{key} is {shown(value)}",
-                "set it to a list of layer numbers such as [2, 16, 29], or remove it",
-            )
-        return tuple(kept)
+            return []
+        if not isinstance(value, list):
+            raise self._not_a_list(key, of)
+        return cast("list[object]", value)
+
+    def _not_a_list(self, key: str, of: str) -> ShapecheckError:
+        return self.file.fault(
+            f"{self.prefix}{key} is {shown(self.values[key])}",
+            f"set it to a list of {of}, or remove it",
+        )
 
 
 def language_section(file: ConfigFile) -> Section:

@@ -11,7 +11,7 @@ from shapecheck.dims.derive import derive
 from shapecheck.dims.model import Dims
 from shapecheck.dims.model_config import ModelConfig, model_config
 from shapecheck.dims.pair import check_pair
-from shapecheck.dims.speculation import ALGORITHMS, Algorithm, Speculation, speculation
+from shapecheck.dims.speculation import ALGORITHMS, Algorithm, Speculation, fault, speculation
 from shapecheck.errors import ShapecheckError
 
 __all__ = ["ALGORITHMS", "Algorithm", "Pair", "read_dims", "read_pair"]
@@ -100,7 +100,7 @@ def read_dims(
 def _draft_file(target: ConfigFile, draft: Source | None, spec: Speculation) -> ConfigFile | None:
     if not spec.has_draft:
         if draft is not None:
-            raise ShapecheckError(
+            raise fault(
                 f"algorithm {spec.algorithm} has no draft model: leave the draft config out, or "
                 "choose standalone, eagle, eagle3 or mtp"
             )
@@ -110,7 +110,7 @@ def _draft_file(target: ConfigFile, draft: Source | None, spec: Speculation) -> 
     if spec.algorithm == "mtp":
         # MTP layers ship inside the target's checkpoint and are described by its config.
         return target
-    raise ShapecheckError(
+    raise fault(
         f"algorithm {spec.algorithm} needs a draft: give the config.json of the draft model"
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import cast
 
 from shapecheck.dims.config_file import (
     ConfigFile,
@@ -74,7 +73,7 @@ def model_config(file: ConfigFile) -> ModelConfig:
     aux_layers, num_aux = _aux(body, outer)
     return ModelConfig(
         file=file,
-        architectures=_architectures(outer),
+        architectures=outer.strings("architectures"),
         dtype=_dtype(body) or _dtype(outer),
         hidden=hidden,
         vocab=body.required("vocab_size"),
@@ -132,23 +131,11 @@ def _aux(body: Section, outer: Section) -> tuple[tuple[int, ...], Reading | None
     key = "eagle_aux_hidden_state_layer_ids"
     eagle = subsection(outer, "eagle_config")
     for section in (eagle, outer, body):
-        layers = section.whole_numbers(key) if section else None
+        layers = section.layer_numbers(key) if section else ()
         if section and layers:
             origin = f"length of {section.where(key)}"
             return layers, Reading(value=len(layers), key=key, origin=origin)
     return (), _either(body, outer, "num_aux_hidden_states")
-
-
-def _architectures(outer: Section) -> tuple[str, ...]:
-    value = outer.values.get("architectures")
-    names = cast("list[object]", value) if isinstance(value, list) else []
-    if value is not None and not (
-        isinstance(value, list) and all(isinstance(name, str) for name in names)
-    ):
-        raise outer.file.fault(
-            f"architectures is {shown(value)}", "set it to a list of class names or remove it"
-        )
-    return tuple(str(name) for name in names)
 
 
 def _dtype(section: Section) -> str | None:

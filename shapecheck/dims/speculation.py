@@ -53,7 +53,7 @@ def speculation(
 ) -> Speculation:
     """The checked sizes of one algorithm; raises ShapecheckError naming the argument and remedy."""
     if algorithm not in ALGORITHMS:
-        raise ShapecheckError(
+        raise fault(
             f"algorithm {shown(algorithm)} is not known: choose one of {', '.join(ALGORITHMS)}"
         )
     plain = algorithm == "none"
@@ -63,12 +63,12 @@ def speculation(
     if num_aux is not None:
         _bounded("num_aux", num_aux, 1, _MAX_DEPTH)
         if algorithm != "eagle3":
-            raise ShapecheckError(
+            raise fault(
                 f"num_aux={num_aux} with algorithm {algorithm}: only eagle3 reads several target "
                 "layers; leave num_aux out, or choose eagle3"
             )
     if num_draft_tokens is None and topk > 1:
-        raise ShapecheckError(
+        raise fault(
             f"topk={topk} drafts a tree and leaves its verify width open: give num_draft_tokens "
             f"(2 to {_widest(algorithm, num_steps, topk)}, root included)"
         )
@@ -103,12 +103,12 @@ def _check_width(algorithm: Algorithm, num_steps: int, topk: int, width: int) ->
     widest = _widest(algorithm, num_steps, topk)
     _bounded("num_draft_tokens", width, 2, _MAX_WIDTH)
     if algorithm != "ngram" and topk == 1 and width != num_steps + 1:
-        raise ShapecheckError(
+        raise fault(
             f"num_draft_tokens={width} with topk=1 and num_steps={num_steps}: a chain "
             f"verifies its root and every step; set it to {num_steps + 1} or leave it out"
         )
     if topk > 1 and algorithm != "ngram" and width > widest:
-        raise ShapecheckError(
+        raise fault(
             f"num_draft_tokens={width} is more than the tree has nodes: "
             f"1+topk+(num_steps-1)*topk^2 = {widest} with topk={topk} and num_steps={num_steps}; "
             "lower it, or raise num_steps or topk"
@@ -118,4 +118,9 @@ def _check_width(algorithm: Algorithm, num_steps: int, topk: int, width: int) ->
 def _bounded(name: str, value: object, low: int, high: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         span = f"{low}" if low == high else f"a whole number from {low} to {high}"
-        raise ShapecheckError(f"{name} is {shown(value)}: set it to {span}")
+        raise fault(f"{name} is {shown(value)}: set it to {span}")
+
+
+def fault(what: str) -> ShapecheckError:
+    """The error for sizes that contradict each other; `what` ends in the remedy."""
+    return ShapecheckError(f"SHP204 pair-mismatch: {what}")
