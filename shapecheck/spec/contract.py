@@ -50,6 +50,7 @@ class FunctionContract:
     signature: inspect.Signature
     static: bool = False
     invariants: tuple[Invariant, ...] = ()
+    dims_parameter: str | None = None
     _spec: ContractSpec | None = None
 
     @property
@@ -87,6 +88,7 @@ class FunctionContract:
         owner = self.scope.enclosing_class()
         hints, missing = self._hints(owner)
         spec = self._read(hints, owner)
+        self.dims_parameter = spec.dims_parameter
         if missing is None and not (at_decoration and self.receiver is not None):
             refuse_loose(spec, names_bind=self.receiver is None and spec.dims_parameter is None)
             self._spec = spec
