@@ -108,9 +108,7 @@ def main() -> int:
     return int(failed)
 
 
-def _show(
-    key: str, what: str, seconds: Mapping[str, float], found: Ratios, reached: bool
-) -> None:
+def _show(key: str, what: str, seconds: Mapping[str, float], found: Ratios, reached: bool) -> None:
     print(f"({key}) {what}")
     print("    " + "  ".join(f"{name} {seconds[name] * 1e9:.0f} ns" for name in CONTENDERS))
     most, least = LIMITS[key]

@@ -95,8 +95,8 @@ class State:
     topk_p: Float32[Tensor, "bs topk"]
     topk_index: Int64[Tensor, "bs topk"]
     probs: Float32[Tensor, "bs draft_vocab"]
-    bonus: Int64[Tensor, "bs"]
-    seq_lens: Int64[Tensor, "bs"]
+    bonus: Int64[Tensor, bs]
+    seq_lens: Int64[Tensor, bs]
     slots: Int64[Tensor, "bs topk"]
     logits: Float32[Tensor, "bs draft_vocab"]
 
@@ -110,8 +110,8 @@ class OptionalState:
     topk_p: Float32[Tensor, "bs topk"]
     topk_index: Int64[Tensor, "bs topk"]
     probs: Float32[Tensor, "bs draft_vocab"] | None
-    bonus: Int64[Tensor, "bs"]
-    seq_lens: Int64[Tensor, "bs"]
+    bonus: Int64[Tensor, bs]
+    seq_lens: Int64[Tensor, bs]
     slots: Int64[Tensor, "bs topk"] | None
     logits: Float32[Tensor, "bs draft_vocab"] | None
 
@@ -125,8 +125,8 @@ class JaxState:
     topk_p: Float32[Tensor, "bs topk"]
     topk_index: Int64[Tensor, "bs topk"]
     probs: Float32[Tensor, "bs draft_vocab"]
-    bonus: Int64[Tensor, "bs"]
-    seq_lens: Int64[Tensor, "bs"]
+    bonus: Int64[Tensor, bs]
+    seq_lens: Int64[Tensor, bs]
     slots: Int64[Tensor, "bs topk"]
     logits: Float32[Tensor, "bs draft_vocab"]
 
@@ -140,8 +140,8 @@ class JaxOptionalState:
     topk_p: Float32[Tensor, "bs topk"]
     topk_index: Int64[Tensor, "bs topk"]
     probs: Float32[Tensor, "bs draft_vocab"] | None
-    bonus: Int64[Tensor, "bs"]
-    seq_lens: Int64[Tensor, "bs"]
+    bonus: Int64[Tensor, bs]
+    seq_lens: Int64[Tensor, bs]
     slots: Int64[Tensor, "bs topk"] | None
     logits: Float32[Tensor, "bs draft_vocab"] | None
 
@@ -284,12 +284,8 @@ def scenarios() -> dict[str, Scenario]:
     three = (tensors["hidden"], tensors["topk_index"], tensors["topk_p"])
     return {
         "a": Scenario(what="3 tensors in, 1 out", calls=_of_worker(Worker(dims), three)),
-        "b": Scenario(
-            what="a carrier of 8 tensors in and out", calls=_of_carrier(dims, tensors)
-        ),
-        "c": Scenario(
-            what="the same with 4 Optional fields", calls=_of_optional(dims, tensors)
-        ),
+        "b": Scenario(what="a carrier of 8 tensors in and out", calls=_of_carrier(dims, tensors)),
+        "c": Scenario(what="the same with 4 Optional fields", calls=_of_optional(dims, tensors)),
     }
 
 
