@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 from shapecheck.dims.model import Dims, Size
 from shapecheck.dims.vocabulary import lookup
@@ -67,11 +67,11 @@ def make(
         generator=generator,
     )
     made = maker.carrier(carrier, carrier.__name__)
-    unused = [name for name in maker.fields if name not in maker.used]
+    unused = [name for name in (*maker.fields, *maker.absent) if name not in maker.used]
     if unused:
         raise ShapecheckError(
-            f"make({carrier.__name__}): {', '.join(unused)} is no field without tensors here; "
-            "remove it from `fields`"
+            f"make({carrier.__name__}): {', '.join(unused)}: `fields` names fields without tensors "
+            "and `absent` names Optional ones; correct the name"
         )
     return made
 
@@ -93,7 +93,8 @@ class _Maker:
         for item in carrier_of(cls).fields:
             if isinstance(item.spec, HintSpec):
                 value = self._plain(item.spec, blank[item.name], f"{path}.{item.name}")
-            elif item.name in self.absent:
+            elif item.name in self.absent and isinstance(item.spec, OptionalSpec):
+                self.used.add(item.name)
                 value = None
             else:
                 value = self._value(item.spec, f"{path}.{item.name}")
@@ -110,9 +111,9 @@ class _Maker:
             case PhasedSpec():
                 return self._value(alternative(spec, path, self.phase), path)
             case CarrierSpec(cls=cls):
-                return self.carrier(cls, path)
+                return self.carrier(cast("type[object]", cls), path)
             case UnionSpec(items=items):
-                return self.carrier(items[0].cls, path)
+                return self.carrier(cast("type[object]", items[0].cls), path)
             case SequenceSpec(container=container, item=item):
                 items = [self._value(item, f"{path}[{index}]") for index in range(_LIST_LENGTH)]
                 return tuple(items) if container is tuple else items

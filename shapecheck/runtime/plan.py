@@ -25,15 +25,19 @@ FIRST_CALLS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mode:
-    """How plans of one contract enforce it."""
+    """How the plans of one contract enforce it."""
 
     level: Level
     every: int = 1
 
 
-def compile_plan(contract: FunctionContract, dims: Dims | None, mode: Mode, tally: Tally) -> Plan:
+def compile_plan(
+    contract: FunctionContract, dims: Dims | None, mode: Mode, tally: Tally, turn: list[int]
+) -> Plan:
     """The function that stands in for `contract.function` while Dims is `dims`.
 
+    `turn` is the one-element count by which all plans of a method take turns under
+    SHAPECHECK_EVERY.
     Raises ContractTextError for a contract that these Dims cannot decide, ShapecheckError for a
     name without a number.
     """
@@ -45,6 +49,7 @@ def compile_plan(contract: FunctionContract, dims: Dims | None, mode: Mode, tall
         **judges(reporter),
         "_sc_fn": contract.function,
         "_sc_calls": tally.calls,
+        "_sc_turn": turn,
         "_sc_compiling": torch.compiler.is_dynamo_compiling,
         "_sc_log": reporter.log,
         "_sc_Broken": ShapeContractError,
@@ -113,8 +118,10 @@ class _Writer:
         with emitter.text.block("if not _sc_compiling():"):
             emitter.text.line("_sc_calls[0] += 1")
             if self._mode.every > 1:
-                count = f"_sc_calls[0] > {FIRST_CALLS} and _sc_calls[0] % {self._mode.every}"
-                emitter.text.line(f"if {count}: return {call}")
+                turn = "_sc_turn[0]"
+                emitter.text.line(f"{turn} += 1")
+                skip = f"{turn} > {FIRST_CALLS} and {turn} % {self._mode.every}"
+                emitter.text.line(f"if {skip}: return {call}")
         for name in sorted(emitter.numbers.maybe):
             emitter.text.line(f"{variable(name)} = None")
 

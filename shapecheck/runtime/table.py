@@ -27,6 +27,7 @@ class PlanTable:
         self._contract = contract
         self._mode = mode
         self._tally = tally
+        self._turn = [0]
         self._lock = threading.Lock()
         self._young: dict[int, Plan] = {}
         self._old: dict[int, Plan] = {}
@@ -60,7 +61,7 @@ class PlanTable:
         dims = source if isinstance(source, Dims) else None
         if dims is None:
             refuse_loose(self._contract.spec, names_bind=True)
-        return compile_plan(self._contract, dims, self._mode, self._tally)
+        return compile_plan(self._contract, dims, self._mode, self._tally, self._turn)
 
     def _keep(self, source: object, plan: Plan) -> None:
         if len(self._young) >= GENERATION:
