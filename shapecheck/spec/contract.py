@@ -217,7 +217,7 @@ def _own(hint: object, owner: type | None) -> object:
     if all(new is old for new, old in zip(kept, args, strict=True)):
         return hint
     if isinstance(hint, types.UnionType):
-        return Union[kept]
+        return Union[kept]  # noqa: UP007  # the members are known only now
     if isinstance(hint, types.GenericAlias):
         return types.GenericAlias(cast(type, hint.__origin__), kept)
     return cast(Any, hint).copy_with(kept[:1] if get_origin(hint) is Annotated else kept)

@@ -331,4 +331,3 @@ def test_no_tensor_is_shown_by_beartype(dims: Dims, value) -> None:
             torch.zeros(3, dtype=torch.int32),
             value(data),
         )
-

@@ -1,3 +1,4 @@
+# ruff: noqa: UP037 - a shape string under future annotations is no quoted annotation
 """Every form of function and class that a contract can stand on, or its refusal."""
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Phase(StrEnum):
 class State:
     index: Int64[Tensor, "bs topk"]
     _: KW_ONLY
-    lens: Int64[Tensor, bs] | None = None
+    lens: Int64[Tensor, "bs"] | None = None
     name: ClassVar[str] = "state"
 
 
@@ -114,7 +115,7 @@ def test_an_optional_dims_parameter_falls_back_to_the_worker(dims: Dims) -> None
 
 @pytest.mark.parametrize("outside", [True, False])
 def test_property(dims: Dims, outside: bool) -> None:
-    def table(self: object) -> tuple[Int64[Tensor, "bs topk"], Int64[Tensor, bs]]:
+    def table(self: object) -> tuple[Int64[Tensor, "bs topk"], Int64[Tensor, "bs"]]:
         return self.value, self.value[:, 0]  # type: ignore[attr-defined]
 
     table.__annotations__.pop("self")
@@ -138,7 +139,7 @@ def test_a_property_setter_is_checked_too(dims: Dims) -> None:
 
         @pair.setter
         @contract
-        def pair(self, value: tuple[Int64[Tensor, "bs topk"], Int64[Tensor, bs]]) -> None: ...
+        def pair(self, value: tuple[Int64[Tensor, "bs topk"], Int64[Tensor, "bs"]]) -> None: ...
 
     worker = Worker(dims)
     worker.pair = (GOOD, GOOD[:, 0])  # type: ignore[assignment]
@@ -247,7 +248,7 @@ def test_tensors_sent_into_a_generator_are_refused() -> None:
     with pytest.raises(ContractTextError, match="a tensor sent into a generator"):
 
         @contract
-        def steps(state: State) -> Generator[State, Int64[Tensor, bs], None]:
+        def steps(state: State) -> Generator[State, Int64[Tensor, "bs"], None]:
             yield state
 
 
@@ -277,7 +278,7 @@ def test_carriers_inherit_fields(dims: Dims) -> None:
     @carrier
     @dataclass(slots=True, kw_only=True)
     class Wider(State):
-        extra: Int32[Tensor, bs]
+        extra: Int32[Tensor, "bs"]
 
     @contract
     def step(it: Wider, dims: Dims) -> None: ...
@@ -296,7 +297,7 @@ def test_carriers_inherit_fields(dims: Dims) -> None:
 def test_an_undecorated_subclass_of_a_carrier_is_refused() -> None:
     @dataclass
     class Sub(State):
-        more: Int32[Tensor, bs] | None = None
+        more: Int32[Tensor, "bs"] | None = None
 
     with pytest.raises(ContractTextError, match="Sub inherits from a carrier and is none itself"):
 
@@ -323,7 +324,7 @@ def test_local_classes_and_closures(dims: Dims) -> None:
         @carrier
         @dataclass
         class Later:
-            lens: Int64[Tensor, bs]
+            lens: Int64[Tensor, "bs"]
 
         return Local, Later, Worker
 
@@ -346,7 +347,7 @@ def test_a_name_that_never_comes_is_refused_at_the_call(dims: Dims) -> None:
 
 
 def test_a_typo_is_refused_at_decoration_although_another_name_is_missing() -> None:
-    with pytest.raises(ContractTextError, match="SHP102.*did you mean draft_hidden"):
+    with pytest.raises(ContractTextError, match=r"SHP102.*did you mean draft_hidden"):
 
         @contract
         def step(a: Float32[Tensor, "bs draft_hiden"], b: Unimported) -> None: ...
@@ -400,7 +401,7 @@ def test_what_cannot_carry_a_contract_is_refused() -> None:
 
 def test_parameters_may_be_named_like_dims(dims: Dims) -> None:
     @contract
-    def step(bs: Int64[Tensor, "bs topk"], topk: Int64[Tensor, bs], *, dims: Dims) -> int:
+    def step(bs: Int64[Tensor, "bs topk"], topk: Int64[Tensor, "bs"], *, dims: Dims) -> int:
         return bs.shape[0]
 
     assert step(GOOD, GOOD[:, 0], dims=dims) == 3

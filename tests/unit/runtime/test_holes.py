@@ -77,7 +77,7 @@ def test_mutation_after_init_is_seen(dims: Dims) -> None:
     made, crossing = worker(dims), state()
     made.step(crossing)
     crossing.hidden = torch.zeros(3, 4096, dtype=torch.float16)
-    with pytest.raises(ShapeContractError, match="argument state.hidden"):
+    with pytest.raises(ShapeContractError, match=r"argument state\.hidden"):
         made.step(crossing)
 
 
@@ -215,11 +215,9 @@ def test_merge_without_dims_holds_the_models_dtype() -> None:
 def test_a_dims_name_used_once_without_dims_is_refused() -> None:
     class Table:
         @contract
-        def look_up(
-            self, index: Int64[Tensor, "bs topk"], lens: Int64[Tensor, "bs"]
-        ) -> None: ...
+        def look_up(self, index: Int64[Tensor, "bs topk"], lens: Int64[Tensor, "bs"]) -> None: ...
 
-    with pytest.raises(ContractTextError, match="SHP103.*'topk' occurs only in argument index"):
+    with pytest.raises(ContractTextError, match=r"SHP103.*'topk' occurs only in argument index"):
         Table().look_up(torch.zeros(3, 2, dtype=torch.int64), torch.zeros(3, dtype=torch.int64))
 
 
@@ -275,7 +273,7 @@ def test_an_axis_with_two_unknowns_is_refused(dims: Dims) -> None:
     def step(a: Int64[Tensor, "bs*tokens"], dims: Dims) -> Int64[Tensor, "bs*tokens"]:
         return a
 
-    with pytest.raises(ContractTextError, match="SHP101.*cannot be solved for bs, tokens"):
+    with pytest.raises(ContractTextError, match=r"SHP101.*cannot be solved for bs, tokens"):
         step(torch.zeros(6, dtype=torch.int64), dims)
 
 
@@ -293,9 +291,7 @@ def test_names_bound_by_optional_fields_still_hold_together(dims: Dims) -> None:
     step(Loose(), dims)
     step(Loose(second=torch.zeros(3, 2, dtype=torch.int32)), dims)
     with pytest.raises(ShapeContractError, match=r"it\.second"):
-        step(
-            Loose(torch.zeros(4, dtype=torch.int64), torch.zeros(3, 2, dtype=torch.int32)), dims
-        )
+        step(Loose(torch.zeros(4, dtype=torch.int64), torch.zeros(3, 2, dtype=torch.int32)), dims)
 
 
 def test_a_required_field_of_an_absent_width_is_refused(dims: Dims) -> None:
@@ -332,7 +328,7 @@ def test_nested_carriers_and_unions_are_opened(dims: Dims) -> None:
         step(Outer(state(width=4096)), dims)
     with pytest.raises(ShapeContractError, match=r"argument it\.other\.hidden"):
         step(Outer(state(), Frozen(torch.zeros(3, 4096), index)), dims)
-    with pytest.raises(ShapeContractError, match="expected State or Frozen +got int"):
+    with pytest.raises(ShapeContractError, match=r"expected State or Frozen +got int"):
         step(Outer(state(), 3), dims)  # type: ignore[arg-type]  # on purpose
 
 
@@ -354,7 +350,7 @@ def test_a_phased_field_needs_a_phase(dims: Dims) -> None:
         )
         lens: Int64[Tensor, "bs"]
 
-    with pytest.raises(ContractTextError, match="differs per phase .extend, decode."):
+    with pytest.raises(ContractTextError, match=r"differs per phase .extend, decode."):
 
         @contract
         def step(it: Info, dims: Dims) -> None: ...
