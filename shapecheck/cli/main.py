@@ -89,6 +89,8 @@ def main(args: Sequence[str] | None = None) -> int:
         code = cli.main(args, prog_name="shapecheck", standalone_mode=False)
         sys.stdout.flush()
     except SystemExit as stop:
+        if isinstance(stop.__context__, BrokenPipeError):  # click's own exit, with code 1
+            return report_fault(stop.__context__)
         code = stop.code
     except BaseException as error:
         return report_fault(error)

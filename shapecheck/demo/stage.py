@@ -1,0 +1,135 @@
+"""What the demo runs: the linter on a release, and ranks of the miniature, each in a process."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from shapecheck.errors import ShapecheckError
+
+RELEASE = "pypi:sglang==0.5.11:sglang/srt/speculative"
+MINIATURE = Path(__file__).with_name("miniature")
+
+_FRAME = re.compile(r'  File "(?P<path>.+)", line (?P<line>\d+), in (?P<function>\S+)')
+_LINT_SECONDS = 40
+_RANK_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LintScene:
+    """What the linter said: `release` is None when the bundled miniature stood in, and why."""
+
+    release: str | None
+    why_not: str
+    findings: tuple[str, ...]
+    files: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankScene:
+    """How a rank ended: the error's own text and its stack, innermost first; empty if healthy."""
+
+    level: str
+    error: str
+    stack: tuple[str, ...]
+    output: str
+
+
+def lint_release() -> LintScene:
+    """The linter on the release that had the bug, or on the miniature where no index answers."""
+    report, why_not = _lint(RELEASE)
+    release: str | None = RELEASE
+    if report is None:
+        release = None
+        report, reason = _lint(str(MINIATURE))
+        if report is None:
+            raise ShapecheckError(f"shapecheck lint fails on the bundled miniature: {reason}")
+    summary = cast("Mapping[str, object]", report.get("summary", {}))
+    files = summary.get("files")
+    return LintScene(
+        release=release,
+        why_not=why_not,
+        findings=tuple(_line(f) for f in cast("list[dict[str, object]]", report["findings"])),
+        files=files if isinstance(files, int) else 0,
+    )
+
+
+def _lint(target: str) -> tuple[dict[str, object] | None, str]:
+    command = [sys.executable, "-m", "shapecheck", "lint", target, "--output-format", "json"]
+    # pip's own patience (5 retries of 15 s) would outlast the demo.
+    patience = {"PIP_RETRIES": "1", "PIP_DEFAULT_TIMEOUT": "10"}
+    try:
+        done = _run(command, _LINT_SECONDS, patience)
+    except subprocess.TimeoutExpired:
+        return None, f"no answer within {_LINT_SECONDS} seconds"
+    if done.returncode in (0, 1):
+        return cast("dict[str, object]", json.loads(done.stdout)), ""
+    lines = done.stderr.strip().splitlines()
+    return None, lines[-1] if lines else f"exit code {done.returncode}"
+
+
+def _line(finding: Mapping[str, object]) -> str:
+    place = finding.get("primary")
+    where = ""
+    if isinstance(place, dict):
+        span = cast("dict[str, object]", place)
+        where = f"{span['path']}:{span['line']} "
+    return f"{where}{finding['code']} {finding['message']}"
+
+
+def run_rank(level: str, kind: str) -> RankScene:
+    """A rank of the miniature under SHAPECHECK=level; `kind` is healthy or mistaken."""
+    command = [sys.executable, "-m", "shapecheck.demo.rank", kind]
+    try:
+        done = _run(command, _RANK_SECONDS, {"SHAPECHECK": level, "OMP_NUM_THREADS": "1"})
+    except subprocess.TimeoutExpired:
+        raise ShapecheckError(
+            f"the {kind} rank did not end within {_RANK_SECONDS} seconds; "
+            "run the demo again on an idle machine"
+        ) from None
+    error, stack = _failure(done.stderr) if done.returncode else ("", ())
+    return RankScene(level=level, error=error, stack=stack, output=done.stdout)
+
+
+def seconds_per_iteration(level: str) -> float:
+    """What one iteration of the healthy rank takes under `level`, in seconds of its thread."""
+    scene = run_rank(level, "healthy")
+    if scene.error:
+        raise ShapecheckError(f"the healthy rank fails under {level}: {scene.error}")
+    return float(json.loads(scene.output)["seconds"])
+
+
+def _run(
+    command: list[str], seconds: int, env: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        env={**os.environ, **env},
+        check=False,
+    )
+
+
+def _failure(stderr: str) -> tuple[str, tuple[str, ...]]:
+    """The last exception's own text, and `function (file:line)` of its frames, innermost first."""
+    lines = stderr.rstrip().splitlines()
+    opened = [i for i, line in enumerate(lines) if line.startswith("Traceback ")]
+    frames = (
+        [match for line in lines[opened[-1] :] if (match := _FRAME.match(line))] if opened else []
+    )
+    text = lines
+    if frames:
+        last = max(i for i, line in enumerate(lines) if _FRAME.match(line))
+        start = next((i for i in range(last, len(lines)) if lines[i][:1].strip()), last)
+        text = lines[start:]
+    stack = [f"{m['function']} ({Path(m['path']).name}:{m['line']})" for m in reversed(frames)]
+    return "\n".join(text), tuple(stack)
