@@ -31,15 +31,20 @@ def main(kind: str) -> None:
     """Serve a few prompts; the mistaken worker does not survive their arrival."""
     torch.set_num_threads(1)
     torch.manual_seed(0)  # pyright: ignore[reportUnknownMemberType]  # torch leaves it untyped
-    dims = Dims.from_configs(
-        _CONFIGS / "target", _CONFIGS / "draft", algorithm="eagle", num_steps=3
-    )
+    dims = read_dims()
     target = TargetWorker(dims)
     draft = MistakenDraftWorker(dims) if kind == "mistaken" else DraftWorker(dims)
     with torch.inference_mode():
         batch = arrive(target, draft, _REQUESTS)
         seconds = _seconds_per_iteration(target, draft, batch)
     json.dump({"seconds": seconds}, sys.stdout)
+
+
+def read_dims() -> Dims:
+    """The Dims of the miniature's two configs, which have different hidden sizes."""
+    return Dims.from_configs(
+        _CONFIGS / "target", _CONFIGS / "draft", algorithm="eagle", num_steps=3
+    )
 
 
 def _seconds_per_iteration(target: TargetWorker, draft: DraftWorker, batch: ExtendInput) -> float:
