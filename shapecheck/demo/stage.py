@@ -42,6 +42,14 @@ class RankScene:
     output: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """Seconds of one thread per iteration."""
+
+    off: float
+    strict: float
+
+
 def lint_release() -> LintScene:
     """The linter on the release that had the bug, or on the miniature where no index answers."""
     report, why_not = _lint(RELEASE)
@@ -84,26 +92,31 @@ def _line(finding: Mapping[str, object]) -> str:
     return f"{where}{finding['code']} {finding['message']}"
 
 
-def run_rank(level: str, kind: str) -> RankScene:
+def serve(level: str, kind: str) -> RankScene:
     """A rank of the miniature under SHAPECHECK=level; `kind` is healthy or mistaken."""
-    command = [sys.executable, "-m", "shapecheck.demo.rank", kind]
+    return _rank(level, "serve", kind)
+
+
+def _rank(level: str, *what: str) -> RankScene:
+    command = [sys.executable, "-m", "shapecheck.demo.rank", *what]
     try:
         done = _run(command, _RANK_SECONDS, {"SHAPECHECK": level, "OMP_NUM_THREADS": "1"})
     except subprocess.TimeoutExpired:
         raise ShapecheckError(
-            f"the {kind} rank did not end within {_RANK_SECONDS} seconds; "
+            f"the miniature ({' '.join(what)}) did not end within {_RANK_SECONDS} seconds; "
             "run the demo again on an idle machine"
         ) from None
     error, stack = _failure(done.stderr) if done.returncode else ("", ())
     return RankScene(level=level, error=error, stack=stack, output=done.stdout)
 
 
-def seconds_per_iteration(level: str) -> float:
-    """What one iteration of the healthy rank takes under `level`, in seconds of its thread."""
-    scene = run_rank(level, "healthy")
+def cost() -> Cost:
+    """What an iteration of the healthy rank takes without and with its contracts."""
+    scene = _rank("off", "cost")
     if scene.error:
-        raise ShapecheckError(f"the healthy rank fails under {level}: {scene.error}")
-    return float(json.loads(scene.output)["seconds"])
+        raise ShapecheckError(f"the healthy rank fails: {scene.error}; report it as a bug")
+    seconds = json.loads(scene.output)
+    return Cost(off=float(seconds["off"]), strict=float(seconds["strict"]))
 
 
 def _run(
@@ -131,5 +144,9 @@ def _failure(stderr: str) -> tuple[str, tuple[str, ...]]:
         last = max(i for i, line in enumerate(lines) if _FRAME.match(line))
         start = next((i for i in range(last, len(lines)) if lines[i][:1].strip()), last)
         text = lines[start:]
-    stack = [f"{m['function']} ({Path(m['path']).name}:{m['line']})" for m in reversed(frames)]
-    return "\n".join(text), tuple(stack)
+    stack = tuple(
+        f"{frame['function']} ({Path(frame['path']).name}:{frame['line']})"
+        for frame in reversed(frames)
+        if not frame["path"].startswith("<") and frame["function"] != "<module>"
+    )
+    return "\n".join(text), stack

@@ -20,7 +20,7 @@ NAMED = stage.RankScene(
     stack=(),
     output="",
 )
-SECONDS = {"off": 1e-3, "strict": 1.02e-3}
+COST = stage.Cost(off=1e-3, strict=1.02e-3)
 
 
 def found(release: str | None, *findings: str) -> stage.LintScene:
@@ -33,9 +33,9 @@ def scenes(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
     said: dict[str, object] = {"lint": found(stage.RELEASE, "a.py:7 SHP302 [odd]"), "strict": NAMED}
     monkeypatch.setattr(stage, "lint_release", lambda: said["lint"])
     monkeypatch.setattr(
-        stage, "run_rank", lambda level, _kind: LATE if level == "off" else said["strict"]
+        stage, "serve", lambda level, _kind: LATE if level == "off" else said["strict"]
     )
-    monkeypatch.setattr(stage, "seconds_per_iteration", SECONDS.__getitem__)
+    monkeypatch.setattr(stage, "cost", lambda: COST)
     monkeypatch.setattr(demo, "find_spec", lambda _name: object())
     return said
 

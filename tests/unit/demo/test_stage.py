@@ -14,6 +14,9 @@ from shapecheck.demo import stage
 TRACEBACK = """\
 some warning
 Traceback (most recent call last):
+  File "<frozen runpy>", line 88, in _run_code
+  File "/x/rank.py", line 99, in <module>
+    main("serve")
   File "/x/rank.py", line 40, in main
     batch = arrive(target)
             ^^^^^^^^^^^^^^
@@ -95,16 +98,18 @@ def test_a_linter_that_fails_on_both_is_reported(monkeypatch: pytest.MonkeyPatch
 
 
 def test_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
-    run, _ = answering((0, '{"seconds": 0.25}', ""), (1, "", TRACEBACK), (1, "", TRACEBACK))
+    measured = '{"off": 0.25, "strict": 0.5}'
+    run, commands = answering((0, measured, ""), (1, "", TRACEBACK), (1, "", TRACEBACK))
     monkeypatch.setattr(stage, "_run", run)
-    assert stage.seconds_per_iteration("off") == 0.25
-    assert stage.run_rank("strict", "mistaken").stack[0] == "merge (worker.py:31)"
-    with pytest.raises(ShapecheckError, match="fails under strict"):
-        stage.seconds_per_iteration("strict")
+    assert stage.cost() == stage.Cost(off=0.25, strict=0.5)
+    assert stage.serve("strict", "mistaken").stack[0] == "merge (worker.py:31)"
+    assert commands[1][-2:] == ["serve", "mistaken"]
+    with pytest.raises(ShapecheckError, match="healthy rank fails"):
+        stage.cost()
 
 
 def test_a_rank_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     run, _ = answering(subprocess.TimeoutExpired("rank", 60))
     monkeypatch.setattr(stage, "_run", run)
     with pytest.raises(ShapecheckError, match="did not end within"):
-        stage.run_rank("off", "healthy")
+        stage.serve("off", "healthy")

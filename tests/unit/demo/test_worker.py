@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -42,23 +40,28 @@ def test_every_iteration_writes_what_the_target_alone_would(dims: Dims) -> None:
 
 
 def test_without_checks_it_crashes_where_two_batches_meet() -> None:
-    scene = stage.run_rank("off", "mistaken")
-    assert "Expected size 128 but got size 256" in scene.error
+    scene = stage.serve("off", "mistaken")
+    assert "Expected size 32 but got size 64" in scene.error
     assert scene.stack[0].startswith("merge (worker.py:")
     assert not any("idle_input" in frame for frame in scene.stack)
 
 
 def test_strict_names_the_producer_and_both_dimensions() -> None:
-    scene = stage.run_rank("strict", "mistaken")
-    lines = scene.error.splitlines()
-    assert "SHP201 MistakenDraftWorker.idle_input (phase draft_extend), return" in lines[0]
-    assert "target_hidden is 256 (hidden_size in target/config.json)" in scene.error
-    assert "128 is draft_hidden" in scene.error
-    assert "(hidden_size in draft/config.json)" in scene.error
+    scene = stage.serve("strict", "mistaken")
+    heading = scene.error.splitlines()[0]
+    assert "SHP201 MistakenDraftWorker.idle_input (phase draft_extend), return" in heading
+    text = " ".join(scene.error.split())
+    assert "target_hidden is 64 (hidden_size in target/config.json)" in text
+    assert "32 is draft_hidden (hidden_size in draft/config.json)" in text
 
 
 @pytest.mark.parametrize("level", ["off", "strict", "full"])
 def test_the_healthy_rank_runs(level: str) -> None:
-    scene = stage.run_rank(level, "healthy")
-    assert scene.error == ""
-    assert json.loads(scene.output)["seconds"] > 0
+    scene = stage.serve(level, "healthy")
+    assert (scene.error, scene.stack) == ("", ())
+
+
+def test_the_cost_is_measured_at_both_levels() -> None:
+    cost = stage.cost()
+    assert cost.off > 0
+    assert cost.strict > 0
