@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType
 
 import click
@@ -130,3 +132,18 @@ def test_a_reader_that_leaves_is_not_an_error() -> None:
 
 def test_exit_codes_are_distinct() -> None:
     assert (faults.CLEAN, faults.FINDINGS, faults.FAULT) == (0, 1, 2)
+
+
+def test_a_name_that_the_terminal_cannot_say(tmp_path: Path) -> None:
+    folder = tmp_path / "größe"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    done = subprocess.run(
+        [sys.executable, "-m", "shapecheck", "pair", str(folder), "--algorithm", "ngram"],
+        capture_output=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert done.returncode == 2
+    assert b"gr\\xf6\\xdfe/config.json: hidden_size is missing" in done.stderr
