@@ -88,10 +88,12 @@ def _on(before: object, mode: Mode) -> object:
             return before
         return property(*cast("list[Any]", made), doc=before.__doc__)
     if isinstance(before, classmethod | staticmethod):
+        static = isinstance(before, staticmethod)
         inner: object = cast(Any, before).__func__
-        made = _on(inner, mode)
-        wrapper = classmethod if isinstance(before, classmethod) else staticmethod
-        return before if made is inner else cast(object, wrapper(cast(Any, made)))
+        made = cast(Any, _on(inner, mode))
+        if made is inner:
+            return cast(object, before)
+        return staticmethod(made) if static else classmethod(made)
     declared = contract_of(before)
     if declared is None or before is not declared.function:
         return before
