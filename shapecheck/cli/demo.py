@@ -11,7 +11,7 @@ from rich.console import Console
 from shapecheck.demo import stage
 from shapecheck.errors import ShapecheckError
 
-_FOUND = 8  # findings shown in full; a release may have more
+_FOUND = 4  # findings shown in full; a release may have more
 
 
 @click.command()
@@ -38,12 +38,15 @@ def _lint(console: Console) -> None:
         _say(console, f"The release could not be fetched ({scene.why_not}).")
         _say(console, f"Linted the bundled miniature of it instead: {stage.MINIATURE}")
     else:
+        _say(console, "sglang 0.5.11 sized two tensors from the wrong model (its issue 24215).")
         _say(console, f"shapecheck lint '{scene.release}'  ({scene.files} files, none imported)")
     for finding in scene.findings[:_FOUND]:
-        _say(console, f"  {finding}")
+        _say(console, f"\n{finding.line}")
+        for step in finding.chain:
+            _say(console, f"  {step}")
     more = len(scene.findings) - _FOUND
     if more > 0:
-        _say(console, f"  and {more} more")
+        _say(console, f"\nand {more} more")
     if not scene.findings:
         raise ShapecheckError(
             "the linter found nothing where a bug is known; run the same target with "

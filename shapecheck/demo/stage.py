@@ -17,9 +17,18 @@ from shapecheck.errors import ShapecheckError
 RELEASE = "pypi:sglang==0.5.11:sglang/srt/speculative"
 MINIATURE = Path(__file__).with_name("miniature")
 
+_Json = Mapping[str, object]
 _FRAME = re.compile(r'  File "(?P<path>.+)", line (?P<line>\d+), in (?P<function>\S+)')
 _LINT_SECONDS = 40
 _RANK_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One finding of the linter: place, code and message, then the chain that led there."""
+
+    line: str
+    chain: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +37,7 @@ class LintScene:
 
     release: str | None
     why_not: str
-    findings: tuple[str, ...]
+    findings: tuple[Finding, ...]
     files: int
 
 
@@ -52,11 +61,11 @@ class Cost:
 
 def lint_release() -> LintScene:
     """The linter on the release that had the bug, or on the miniature where no index answers."""
-    report, why_not = _lint(RELEASE)
+    report, why_not = lint(RELEASE)
     release: str | None = RELEASE
     if report is None:
         release = None
-        report, reason = _lint(str(MINIATURE))
+        report, reason = lint(str(MINIATURE))
         if report is None:
             raise ShapecheckError(f"shapecheck lint fails on the bundled miniature: {reason}")
     summary = cast("Mapping[str, object]", report.get("summary", {}))
@@ -64,12 +73,13 @@ def lint_release() -> LintScene:
     return LintScene(
         release=release,
         why_not=why_not,
-        findings=tuple(_line(f) for f in cast("list[dict[str, object]]", report["findings"])),
+        findings=tuple(_finding(f) for f in cast("list[_Json]", report["findings"])),
         files=files if isinstance(files, int) else 0,
     )
 
 
-def _lint(target: str) -> tuple[dict[str, object] | None, str]:
+def lint(target: str) -> tuple[dict[str, object] | None, str]:
+    """The linter's JSON report on `target`, or None and why there is none."""
     command = [sys.executable, "-m", "shapecheck", "lint", target, "--output-format", "json"]
     # pip's own patience (5 retries of 15 s) would outlast the demo.
     patience = {"PIP_RETRIES": "1", "PIP_DEFAULT_TIMEOUT": "10"}
@@ -83,13 +93,17 @@ def _lint(target: str) -> tuple[dict[str, object] | None, str]:
     return None, lines[-1] if lines else f"exit code {done.returncode}"
 
 
-def _line(finding: Mapping[str, object]) -> str:
-    place = finding.get("primary")
-    where = ""
-    if isinstance(place, dict):
-        span = cast("dict[str, object]", place)
-        where = f"{span['path']}:{span['line']} "
-    return f"{where}{finding['code']} {finding['message']}"
+def _finding(finding: _Json) -> Finding:
+    notes = cast("list[_Json]", finding["notes"])
+    primary = cast("_Json", finding["primary"] or {})
+    return Finding(
+        line=f"{_place(primary)}{finding['code']} {finding['message']}",
+        chain=tuple(f"{note['label']:<12} {_place(note)}{note['message']}" for note in notes),
+    )
+
+
+def _place(span: _Json) -> str:
+    return f"{span['path']}:{span['line']} " if span.get("path") else ""
 
 
 def serve(level: str, kind: str) -> RankScene:

@@ -24,7 +24,8 @@ COST = stage.Cost(off=1e-3, strict=1.02e-3)
 
 
 def found(release: str | None, *findings: str) -> stage.LintScene:
-    return stage.LintScene(release=release, why_not="offline", findings=findings, files=3)
+    shown = tuple(stage.Finding(line=line, chain=("read  b.py:3 x",)) for line in findings)
+    return stage.LintScene(release=release, why_not="offline", findings=shown, files=3)
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ def scenes(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
 def test_all_three_scenes(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo"]) == 0
     out = capsys.readouterr().out
-    assert "a.py:7 SHP302 [odd]" in out
+    assert "a.py:7 SHP302 [odd]\n  read  b.py:3 x\n" in out
     assert LATE.error in out
     assert "raised in merge (worker.py:31) <- arrive (worker.py:159)" in out
     assert "SHP201 DraftWorker.idle_input\n  dim 1: ..." in out

@@ -26,7 +26,12 @@ Traceback (most recent call last):
 pkg.BoundaryError: SHP201 first line
   second line
 """
-FINDING = {"code": "SHP302", "message": "odd one", "primary": {"path": "a.py", "line": 7}}
+FINDING: dict[str, object] = {
+    "code": "SHP302",
+    "message": "odd one",
+    "primary": {"path": "a.py", "line": 7},
+}
+FINDING["notes"] = [{"label": "read", "message": "width", "path": "b.py", "line": 3}]
 
 Run = Callable[[list[str], int, Mapping[str, str]], "subprocess.CompletedProcess[str]"]
 
@@ -66,7 +71,9 @@ def test_the_release(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage, "_run", run)
     scene = stage.lint_release()
     assert scene.release == stage.RELEASE
-    assert scene.findings == ("a.py:7 SHP302 odd one",)
+    (finding,) = scene.findings
+    assert finding.line == "a.py:7 SHP302 odd one"
+    assert finding.chain == ("read         b.py:3 width",)
     assert scene.files == 3
     assert stage.RELEASE in commands[0]
 
