@@ -22,7 +22,7 @@ def demo() -> None:
     if find_spec("torch") is None:
         console.rule("b, c: not shown")
         _say(
-            console, "No torch here. For the running worker: pip install 'torch-shapecheck[engine]'"
+            console, "The running worker needs torch. In this checkout: pip install -e '.[engine]'"
         )
         return
     _levels(console)

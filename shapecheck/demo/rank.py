@@ -29,7 +29,7 @@ _CONFIGS = Path(__file__).with_name("configs")
 _REQUESTS = 8
 _ITERATIONS = 20
 _WARM_UP = 5
-_ROUNDS = 60
+_ROUNDS = 40
 
 
 def read_dims() -> Dims:

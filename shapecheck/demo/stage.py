@@ -98,7 +98,7 @@ def _finding(finding: _Json) -> Finding:
     primary = cast("_Json", finding["primary"] or {})
     return Finding(
         line=f"{_place(primary)}{finding['code']} {finding['message']}",
-        chain=tuple(f"{note['label']:<12} {_place(note)}{note['message']}" for note in notes),
+        chain=tuple(f"{note['label']:<14} {_place(note)}{note['message']}" for note in notes),
     )
 
 

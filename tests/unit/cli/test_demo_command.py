@@ -70,7 +70,7 @@ def test_without_torch_it_says_what_to_install(
     assert main(["demo"]) == 0
     out = capsys.readouterr().out
     assert "SHP302" in out
-    assert "pip install 'torch-shapecheck[engine]'" in out
+    assert "pip install -e '.[engine]'" in out
     assert "microseconds" not in out
 
 

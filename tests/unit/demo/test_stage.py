@@ -73,7 +73,7 @@ def test_the_release(monkeypatch: pytest.MonkeyPatch) -> None:
     assert scene.release == stage.RELEASE
     (finding,) = scene.findings
     assert finding.line == "a.py:7 SHP302 odd one"
-    assert finding.chain == ("read         b.py:3 width",)
+    assert finding.chain == ("read           b.py:3 width",)
     assert scene.files == 3
     assert stage.RELEASE in commands[0]
 
