@@ -52,6 +52,7 @@ class FunctionContract:
     static: bool = False
     invariants: tuple[Invariant, ...] = ()
     dims_parameter: str | None = None
+    dims_optional: bool = False
     owner: type | None = None
     _hints: dict[str, object] = field(default_factory=dict[str, object])
     _spec: ContractSpec | None = None
@@ -129,6 +130,7 @@ class FunctionContract:
             elif name in hints:
                 if _is_dims(hints[name]):
                     dims_parameter = name
+                    self.dims_optional = hints[name] is not Dims
                     continue
                 spec = read_hint(hints[name], where)
                 if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
