@@ -74,7 +74,8 @@ class Emitter:
         for value in opened.later:
             self._later(value)
         if self.values:
-            self._values(opened)
+            with self.text.block("if not _sc_compiling():"):
+                self._values(opened)
 
     def fail(self, how: str, *arguments: object) -> str:
         """The call that judges a value, told the names bound so far and the loop indices."""

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch._dynamo.utils import counters
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from shapecheck import Dims, ShapeContractError, carrier, contract, ids
+from shapecheck import Dims, ShapeContractError, carrier, contract, ids, invariant
 
 from .conftest import pair_dims
 
@@ -159,6 +159,29 @@ def test_full_reads_no_data_that_is_not_there(level, dims: Dims) -> None:
         marked(torch.zeros(3, 2).long(), torch.zeros(3).long(), dims)
     with FakeTensorMode():
         marked(torch.zeros(3, 2).long(), torch.zeros(3).long(), dims)
+
+
+def test_full_traces_whole_inside_compile(level, dims: Dims) -> None:
+    level("full")
+
+    class Worker:
+        def __init__(self) -> None:
+            self.dims = dims
+
+        @contract
+        def step(
+            self, index: Annotated[Int64[Tensor, "bs topk"], ids("draft")]
+        ) -> Int64[Tensor, "bs topk"]:
+            return index + 1
+
+        @invariant(step)
+        def grows(index: Tensor, result: Tensor) -> Tensor:
+            return result > index
+
+    made, index = Worker(), torch.zeros(3, 2, dtype=torch.int64)
+    made.step(index)
+    compiled = torch.compile(lambda it: made.step(it), backend="eager", fullgraph=True)
+    assert torch.equal(compiled(index), torch.ones(3, 2, dtype=torch.int64))
 
 
 def test_threads_do_not_mix() -> None:
