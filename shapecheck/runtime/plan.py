@@ -150,10 +150,10 @@ class _Writer:
         emitter = self._emitter
         if returns is not None:
             emitter.check([Value("_sc_result", "return", returns)])
-        names = [*self._contract.signature.parameters]
-        offered = ", ".join([*(f"{name!r}: {name}" for name in names), "'result': _sc_result"])
         if not relations:
             return
+        names = [*self._contract.signature.parameters]
+        offered = ", ".join([*(f"{name!r}: {name}" for name in names), "'result': _sc_result"])
         with emitter.text.block("if not _sc_compiling():"):
             for relation in relations:
                 name = emitter.text.constant("relation", relation)
