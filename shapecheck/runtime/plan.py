@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from shapecheck.config import Level
 from shapecheck.dims.model import Dims
 from shapecheck.errors import ShapeContractError
-from shapecheck.runtime.emit import Emitter, Value
+from shapecheck.runtime.emit import Emitter
 from shapecheck.runtime.generators import drive, drive_async
 from shapecheck.runtime.numbers import Numbers, variable
+from shapecheck.runtime.opened import Value
 from shapecheck.runtime.report import Reporter
 from shapecheck.runtime.stats import Tally
 from shapecheck.runtime.text import INDENT, Text, build
