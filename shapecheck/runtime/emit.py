@@ -22,6 +22,7 @@ from shapecheck.spec import (
     TensorSpec,
     TupleSpec,
     UnionSpec,
+    absent_tensor,
     alternative,
     carrier_of,
 )
@@ -61,8 +62,8 @@ class Emitter:
     def _open(self, value: Value, opened: Opened) -> None:
         code, path = value.code, value.path
         match value.spec:
-            case TensorSpec():
-                self._refuse_absent(value)
+            case TensorSpec() as spec:
+                self._refuse_absent(value, spec)
                 opened.tensors.append(value)
             case HintSpec(hint=hint) if hint is type(None) or hint is None:
                 site = self.reporter.site(Site(path=path, wanted="None"))
@@ -100,8 +101,8 @@ class Emitter:
         code, path = value.code, value.path
         match value.spec:
             case OptionalSpec(item=item):
-                tensor = tensor_in(item, self.phase)
-                if tensor is not None and self.numbers.absent(tensor):
+                tensor = absent_tensor(item, self.numbers.dims, self.phase)
+                if tensor is not None:
                     site = self.reporter.site(Site(path=path, spec=tensor))
                     self.text.line(f"if {code} is not None: {self.fail('absent', site, code)}")
                     return
@@ -166,9 +167,8 @@ class Emitter:
                 postponed.append(value)
         yield from postponed
 
-    def _refuse_absent(self, value: Value) -> None:
-        spec = as_tensor(value.spec)
-        if self.numbers.absent(spec):
+    def _refuse_absent(self, value: Value, spec: TensorSpec) -> None:
+        if absent_tensor(spec, self.numbers.dims, self.phase) is not None:
             raise ContractTextError(
                 f"SHP101 contract-syntax: {self.reporter.where}: {value.path} is "
                 f"[{spec.shape}], a width this pair does not have; annotate `| None`"
@@ -220,7 +220,7 @@ class Emitter:
 
     def _assign(self, name: str, number: str, path: str) -> None:
         numbers, held = self.numbers, variable(name)
-        self.reporter.binders.setdefault(name, path.replace("{}", "…"))
+        self.reporter.binders.setdefault(name, []).append(path.replace("{}", "…"))
         if self.text.conditional or name in numbers.maybe:
             numbers.maybe.add(name)
             self.text.line(f"if {held} is None: {held} = {number}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from shapecheck.dims.model import Dims
@@ -18,14 +18,14 @@ MODELS = (Owner.TARGET, Owner.DRAFT)
 class Reach:
     """The boundary, its Dims, and the names bound so far.
 
-    `bound` holds per-call numbers, `binders` the field that bound each.
+    `bound` holds per-call numbers, `binders` the fields that may have bound each.
     """
 
     where: str
     phase: str | None
     dims: Dims | None
     bound: Mapping[str, int]
-    binders: Mapping[str, str]
+    binders: Mapping[str, Sequence[str]]
 
     def number(self, name: str) -> int | None:
         """The number of a name, bound or from Dims."""
@@ -41,7 +41,7 @@ class Reach:
     def origin(self, name: str) -> str:
         """Where the number of a name comes from."""
         if name in self.binders and name in self.bound:
-            return f"bound by {self.binders[name]}"
+            return f"bound by {' or '.join(self.binders[name])}"
         if self.dims is not None and name in self.dims:
             return self.dims.origin(name)
         return "not bound yet"

@@ -44,7 +44,7 @@ class Reporter:
     dims: Dims | None
     tally: Tally
     sites: list[Site] = field(default_factory=list[Site])
-    binders: dict[str, str] = field(default_factory=dict[str, str])
+    binders: dict[str, list[str]] = field(default_factory=dict[str, "list[str]"])
 
     def site(self, site: Site) -> int:
         """The number that generated code passes for this site."""
@@ -57,7 +57,7 @@ class Reporter:
         """A tensor whose shape or dtype is wrong."""
         site = self.sites[number]
         spec = cast(TensorSpec, site.spec)
-        reach, allowed = self._reach(bound), bound.get(f"{spec.dtype_of} dtype")
+        reach, allowed = self._reach(bound, site.path), bound.get(f"{spec.dtype_of} dtype")
         if allowed is not None:
             spec = replace(spec, dtypes=(str(allowed).removeprefix("torch."),))
         facts = facts_of(tensor)
@@ -85,7 +85,7 @@ class Reporter:
                     else "pass what the annotation says, or change the annotation",
                 ],
             )
-        )
+        ) from None
 
     def absent(
         self, number: int, value: object, bound: Mapping[str, object], at: tuple[int, ...]
@@ -130,7 +130,7 @@ class Reporter:
             self.tally.seen.add(key)
             log.warning("%s", error, extra={"diagnostic": diagnostic})
 
-    def _reach(self, bound: Mapping[str, object]) -> Reach:
+    def _reach(self, bound: Mapping[str, object], path: str = "") -> Reach:
         numbers = {
             name: cast(int, number)
             for name, number in bound.items()
@@ -141,9 +141,15 @@ class Reporter:
             phase=self.phase,
             dims=self.dims,
             bound=numbers,
-            binders=self.binders,
+            binders={name: _before(places, path) for name, places in self.binders.items()},
         )
 
     def _error(self, diagnostic: Diagnostic) -> ShapeContractError:
         self.tally.violations[diagnostic.code] += 1
         return ShapeContractError(diagnostic)
+
+
+def _before(places: Sequence[str], path: str) -> Sequence[str]:
+    """The places that come before `path`, where it is one of them: no field binds for itself."""
+    own = path.replace("{}", "…")
+    return places[: places.index(own)] or places if own in places else places
