@@ -172,15 +172,6 @@ def test_an_idle_carrier_of_the_wrong_width_fails_at_its_producer(dims: Dims) ->
         Producer().idle()
 
 
-@carrier
-@dataclass
-class Merging:
-    hidden: Annotated[Float[Tensor, "bs draft_hidden"], dtype("draft")]
-    index: Int64[Tensor, "bs topk"]
-
-    def merge(self, other: Self) -> None: ...
-
-
 def merging():
     @carrier
     @dataclass

@@ -140,6 +140,21 @@ def test_inference_mode(dims: Dims) -> None:
             made.step(state(width=32))
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_no_synchronisation_on_cuda(dims: Dims) -> None:
+    made = worker(dims)
+    right, wrong = state(device="cuda"), state(width=32, device="cuda")
+    made.step(right)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        made.step(right)
+        with pytest.raises(ShapeContractError, match=r"got float32\[3, 32\] on cuda:0"):
+            made.step(wrong)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
 def test_parameters_and_subclasses_are_tensors(dims: Dims) -> None:
     made = worker(dims)
     made.step(State(nn.Parameter(torch.zeros(3, 16)), torch.zeros(3, dtype=torch.int64)))
