@@ -16,25 +16,25 @@ import torch
 from jaxtyping import Float32, Float64, Int64
 from torch import Tensor
 
+from engine.errors import EngineError
 from engine.sampling.controls import BatchControls
 from engine.sampling.draw import draw
 from engine.sampling.filters import sampling_law
 from shapecheck import ids
-from shapecheck.errors import ShapecheckError
 
 _SEAL = object()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DraftLaw:
-    """Probabilities over the draft's vocabulary; building one by hand raises ShapecheckError."""
+    """Probabilities over the draft's vocabulary; building one by hand raises EngineError."""
 
     probs: Tensor
     seal: InitVar[object]
 
     def __post_init__(self, seal: object) -> None:
         if seal is not _SEAL:
-            raise ShapecheckError(
+            raise EngineError(
                 f"{type(self).__name__} is made by the sampler that drew the tokens: call "
                 "draw_root or draw_step, or pass no law for candidates that were not drawn"
             )
@@ -56,7 +56,7 @@ class DraftLaw:
     def copied_into(self, buffer: Tensor) -> Self:
         """This law in the first rows of a static buffer; rows behind it hold no weight.
 
-        Raises ShapecheckError when the buffer has fewer rows, other widths or another dtype.
+        Raises EngineError when the buffer has fewer rows, other widths or another dtype.
         """
         rows = len(self.probs)
         if (
@@ -64,7 +64,7 @@ class DraftLaw:
             or buffer.shape[1:] != self.probs.shape[1:]
             or buffer.dtype != self.probs.dtype
         ):
-            raise ShapecheckError(
+            raise EngineError(
                 f"a law {tuple(self.probs.shape)} {self.probs.dtype} does not fit the buffer "
                 f"{tuple(buffer.shape)} {buffer.dtype}; size the buffer from the same Dims and "
                 "give it at least as many rows"

@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
+from engine.errors import EngineError
 from shapecheck import ids
-from shapecheck.errors import ShapecheckError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,21 +35,21 @@ class HotVocab:
     def from_offsets(cls, d2t: Int64[Tensor, "draft_vocab"], *, target_vocab: int) -> Self:
         """The vocabulary of a checkpoint's `d2t`, which holds offsets: hot = d2t + arange(Vd).
 
-        Reads values on the host: for loading, not for a step. Raises ShapecheckError when the
+        Reads values on the host: for loading, not for a step. Raises EngineError when the
         ids leave the target's vocabulary or repeat, as they do when `d2t` holds ids already.
         """
         hot = d2t + torch.arange(len(d2t), device=d2t.device)
         outside = (hot < 0) | (hot >= target_vocab)
         if bool(outside.any()):
             first = int(outside.int().argmax())
-            raise ShapecheckError(
+            raise EngineError(
                 f"d2t[{first}] = {int(d2t[first])} maps draft id {first} to target id "
                 f"{int(hot[first])}, outside target_vocab={target_vocab}; d2t holds offsets "
                 "(target id minus draft id): subtract arange(len(d2t)) if yours holds ids, or use "
                 "the target this draft was trained for"
             )
         if len(hot.unique()) != len(hot):
-            raise ShapecheckError(
+            raise EngineError(
                 "d2t maps two draft ids to one target id; d2t holds offsets (target id minus "
                 "draft id): subtract arange(len(d2t)) if yours holds ids"
             )

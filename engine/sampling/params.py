@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from shapecheck.errors import ShapecheckError
+from engine.errors import EngineError
 
 MAX_SEED = 2**63 - 1
 # Below this, scaled logits overflow float32 and the law is the argmax anyway.
@@ -12,7 +12,7 @@ MIN_TEMPERATURE = 1e-5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingParams:
-    """The sampling of one request; a value out of range raises ShapecheckError with the remedy.
+    """The sampling of one request; a value out of range raises EngineError with the remedy.
 
     `temperature` 0 is greedy. `top_k` 0, `top_p` 1 and `min_p` 0 are off, as are
     `repetition_penalty` 1 and `presence_penalty`, `frequency_penalty` 0. Equal `seed`s give equal
@@ -103,5 +103,5 @@ class SamplingParams:
             )
 
 
-def _refused(name: str, value: object, remedy: str) -> ShapecheckError:
-    return ShapecheckError(f"SamplingParams({name}={value!r}) is out of range: {remedy}")
+def _refused(name: str, value: object, remedy: str) -> EngineError:
+    return EngineError(f"SamplingParams({name}={value!r}) is out of range: {remedy}")

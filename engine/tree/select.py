@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
+from engine.errors import EngineError
 from engine.tree.levels import Level, best_first
-from shapecheck.errors import ShapecheckError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,14 +32,14 @@ def select_nodes(
 ) -> SelectedNodes:
     """The N-1 candidates of largest cumulative probability, ascending, behind the root.
 
-    Every chosen node's ancestors are chosen too. Raises ShapecheckError when the levels hold
+    Every chosen node's ancestors are chosen too. Raises EngineError when the levels hold
     fewer than N-1 candidates.
     """
     scores = torch.cat([level.scores for level in levels], dim=1)
     tokens = torch.cat([level.tokens for level in levels], dim=1)
     wanted, available = num_draft_tokens - 1, scores.shape[1]
     if wanted > available:
-        raise ShapecheckError(
+        raise EngineError(
             f"num_draft_tokens is {num_draft_tokens}, but {len(levels)} draft steps offer "
             f"{available} candidates; set num_draft_tokens to {available + 1} or less, or raise "
             "num_steps or topk"

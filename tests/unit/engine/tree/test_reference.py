@@ -7,6 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.errors import EngineError
 from engine.tree import (
     accept_greedy,
     build_structure,
@@ -17,7 +18,6 @@ from engine.tree import (
     rank_scores,
     select_nodes,
 )
-from shapecheck.errors import ShapecheckError
 
 VOCAB = 6
 
@@ -257,5 +257,5 @@ def test_idle_batch_keeps_ranks_and_dtypes():
 
 def test_too_few_candidates_says_what_to_change():
     level, _ = first_level(torch.tensor([[0.5, 0.5]]), torch.tensor([[0, 1]]))
-    with pytest.raises(ShapecheckError, match=r"offer 2 candidates; set num_draft_tokens to 3"):
+    with pytest.raises(EngineError, match=r"offer 2 candidates; set num_draft_tokens to 3"):
         select_nodes([level], torch.tensor([0]), num_draft_tokens=4)
