@@ -95,6 +95,22 @@ def test_draws_differ_between_seeds_and_positions():
     assert 0 < int((here == there).sum()) < 60
 
 
+@pytest.mark.parametrize("topk", [1, 2])
+def test_draws_of_two_steps_are_independent(topk):
+    rows, at = 200, torch.zeros(200, dtype=torch.int64)
+    controls = BatchControls.of([SamplingParams()] * rows, range(rows), device=CPU)
+    vocab = HotVocab.whole(VOCAB, device=CPU)
+    sampler = Sampler(vocab=vocab, topk=topk, accept_width=4, draws=True)
+    tokens = [sampler.root_children(torch.zeros(rows, VOCAB), at, controls).topk_index[:, 0]]
+    for step in (1, 2):
+        logits = torch.zeros(rows * topk, VOCAB)
+        index = sampler.step_children(logits, at, controls, step=step).topk_index
+        tokens += index.view(rows, topk, topk)[:, :, 0].unbind(dim=1)
+    for i, one in enumerate(tokens):
+        for other in tokens[:i]:
+            assert 0 < int((one == other).sum()) < 60
+
+
 def test_next_tokens_follow_penalties_and_greed():
     params = [SamplingParams(temperature=0.0, presence_penalty=2.0), SamplingParams(temperature=0)]
     controls = BatchControls.of(params, [0, 1], device=CPU)
