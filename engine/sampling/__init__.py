@@ -18,18 +18,14 @@ from engine.sampling.logprobs import Logprobs, token_logprobs
 from engine.sampling.params import SamplingParams
 from engine.sampling.penalties import TokenCounts, penalise
 from engine.sampling.rejection import accept_chain, accept_matching, accept_tree
-from engine.sampling.sampler import RootChildren, Sampler, StepChildren, next_tokens
 
 __all__ = [
     "BatchControls",
     "DraftLaw",
     "HotVocab",
     "Logprobs",
-    "RootChildren",
     "RootLaw",
-    "Sampler",
     "SamplingParams",
-    "StepChildren",
     "StepLaw",
     "Stream",
     "TokenCounts",
@@ -42,7 +38,6 @@ __all__ = [
     "draw",
     "draw_root",
     "draw_step",
-    "next_tokens",
     "penalise",
     "sampling_law",
     "token_logprobs",

@@ -9,13 +9,29 @@ from torch import Tensor
 from engine.sampling import (
     BatchControls,
     HotVocab,
-    Sampler,
     SamplingParams,
+    Stream,
     TokenCounts,
     TreeLaw,
+    accept_chain,
+    accept_matching,
+    accept_tree,
+    choose_children,
+    coins,
+    draw_root,
+    draw_step,
+    penalise,
+    sampling_law,
     token_logprobs,
 )
-from engine.tree import build_structure, first_level, law_columns, next_level, select_nodes
+from engine.tree import (
+    build_structure,
+    first_level,
+    law_columns,
+    next_level,
+    rank_scores,
+    select_nodes,
+)
 
 ROWS, VOCAB, HOT = 3, 11, 7
 PARAMS = [
@@ -36,21 +52,37 @@ def iteration(
     hot = HotVocab(hot=ids + ids // 2, cold=cold, is_whole=False)
     in_output = (torch.arange(VOCAB, device=device) % 3).int().repeat(ROWS, 1)
     counts = TokenCounts(in_prompt=in_output == 1, in_output=in_output)
-    sampler = Sampler(vocab=hot, topk=topk, accept_width=3, draws=draws)
     width = 3 if topk == 1 else 2 + 2 * topk
 
+    def children(logits: Tensor, lanes_RK: Tensor, draw: Callable[..., tuple]) -> tuple:
+        if not draws:
+            return (*choose_children(logits, topk=topk), None)
+        tokens, law = draw(logits, controls, lanes_RK)
+        return rank_scores(len(logits), topk, device=device), tokens, law
+
     def step(draft: Tensor, deeper: Tensor, target: Tensor, seq_lens: Tensor) -> list[Tensor]:
-        root = sampler.root_children(draft, seq_lens, controls)
-        level, frontier = first_level(root.topk_p, hot.target_ids(root.topk_index))
-        below = sampler.step_children(deeper, seq_lens, controls, step=1)
-        last, _ = next_level(frontier, below.topk_p, hot.target_ids(below.topk_index), step=1)
+        lanes = coins(controls.seeds, seq_lens, Stream.DRAFT, lanes=topk + topk * topk)
+        scores, tokens, root = children(draft, lanes[:, :topk], draw_root)
+        level, frontier = first_level(scores, hot.target_ids(tokens))
+        scores, tokens, below = children(deeper, lanes[:, topk:].reshape(-1, topk), draw_step)
+        last, _ = next_level(frontier, scores, hot.target_ids(tokens), step=1)
         selected = select_nodes([level, last], seq_lens % VOCAB, num_draft_tokens=width)
         tree = build_structure(selected.parent_list, selected.top_scores_index, seq_lens, topk=topk)
-        law = None
-        if root.law is not None and below.law is not None:
+        logits = penalise(target, selected.draft_tokens, tree.tree_mask, counts, controls)
+        inputs = (sampling_law(logits, controls), selected.draft_tokens)
+        accept = coins(controls.seeds, seq_lens, Stream.ACCEPT, lanes=width)
+        final = coins(controls.seeds, seq_lens, Stream.FINAL, lanes=1).squeeze(1)
+        if not draws:
+            accepted = accept_matching(*inputs, tree.tree_mask, accept, accept_width=3)
+        else:
             columns = law_columns(selected.parent_list, selected.top_scores_index)
-            law = TreeLaw.assemble(root.law, [below.law], columns)
-        accepted = sampler.accept(target, selected.draft_tokens, tree, law, controls, counts)
+            law = TreeLaw.assemble(root, [below], columns)
+            links = (tree.next_child, tree.next_sibling)
+            accepted = (
+                accept_chain(*inputs, law, hot, accept, final, accept_width=3)
+                if topk == 1
+                else accept_tree(*inputs, law, hot, *links, accept, final, accept_width=3)
+            )
         after = counts.after(selected.draft_tokens, accepted.accept_index)
         logprobs = token_logprobs(target, accepted.predict, count=2)
         return [
