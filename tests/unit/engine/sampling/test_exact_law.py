@@ -7,6 +7,7 @@ the target's law of whole sequences.
 """
 
 import itertools
+import math
 from collections import defaultdict
 from dataclasses import dataclass
 
@@ -21,7 +22,6 @@ from engine.sampling import (
     SamplingParams,
     TreeLaw,
     accept_chain,
-    accept_matching,
     accept_tree,
     draw,
     draw_root,
@@ -30,6 +30,7 @@ from engine.sampling import (
 )
 from engine.tree import (
     TreeStructure,
+    accept_greedy,
     build_structure,
     chain_structure,
     first_level,
@@ -347,7 +348,7 @@ def test_a_wrong_draft_law_is_seen():
 @quick
 @given(cases(max_vocab=3), st.sampled_from([(2, 1, 3), (1, 2, 3), (2, 2, 5)]), st.randoms())
 def test_matching_any_chosen_tree(case, shape, random):
-    """Chosen candidates, whatever they are: every coin is replaced by the token it draws."""
+    """Chosen candidates, whatever they are; the nodes of one depth share a coin."""
     topk, num_steps, width = shape
     structure = static_tree(topk, num_steps, width)
     parents = parents_of(structure)
@@ -358,22 +359,31 @@ def test_matching_any_chosen_tree(case, shape, random):
     laws = torch.stack(
         [case.target_law(path_tokens(parents, tokens[1:], node)) for node in range(width)]
     )
+    depth = structure.positions[0]
+    # Between two neighbouring steps of any law of a depth the outcome does not change.
+    intervals = []
+    for level in range(num_steps + 1):
+        ends = torch.tensor([0.0, 1.0], dtype=torch.float64)
+        steps = torch.cat([ends, laws[depth == level].cumsum(dim=1).flatten()])
+        steps = steps.clamp(max=1.0).unique()
+        middles = ((steps[1:] + steps[:-1]) / 2).tolist()
+        intervals.append(list(zip(middles, steps.diff().tolist(), strict=True)))
+    combinations = list(itertools.product(*intervals))
+    middles = [[middle for middle, _ in one] for one in combinations]
+    coin = torch.tensor(middles, dtype=torch.float64)[:, depth]
+    count = len(combinations)
+    drawn = draw(laws.repeat(count, 1), coin.flatten()).view(count, width)
+    accepted = accept_greedy(
+        torch.tensor([tokens]).expand(count, width),
+        drawn,
+        structure.tree_mask.expand(count, width, width),
+        accept_width=num_steps + 1,
+    )
     emitted: dict[tuple[int, ...], float] = defaultdict(float)
-    for choice in itertools.product(range(case.vocab), repeat=width):
-        picked = torch.tensor(choice).unsqueeze(1)
-        weight = laws.gather(1, picked).prod()
-        if weight == 0:
-            continue
-        middle = laws.cumsum(dim=1).gather(1, picked) - laws.gather(1, picked) / 2
-        accepted = accept_matching(
-            laws.unsqueeze(0),
-            torch.tensor([tokens]),
-            structure.tree_mask,
-            middle.T,
-            accept_width=num_steps + 1,
-        )
-        path = [j for j in accepted.accept_index[0].tolist() if j >= 0]
-        emitted[tuple(int(accepted.predict[0, j]) for j in path)] += float(weight)
+    for row, one in enumerate(combinations):
+        path = [j for j in accepted.accept_index[row].tolist() if j >= 0]
+        probability = math.prod(length for _, length in one)
+        emitted[tuple(int(accepted.predict[row, j]) for j in path)] += probability
     assert largest_error(case, emitted, num_steps + 1) < TOLERANCE
 
 
