@@ -46,6 +46,11 @@ class LanguageModel(nn.Module, ABC):
         """Every tensor a checkpoint must hold."""
 
     @property
+    def redundant(self) -> frozenset[str]:
+        """Tensors a checkpoint may hold that this model does not read."""
+        return frozenset()
+
+    @property
     def device(self) -> torch.device:
         """Where the weights are."""
         return next(self.parameters()).device

@@ -87,6 +87,11 @@ class CausalLM(LanguageModel):
         """(T, H) after the final norm -> (T, V) fp32."""
         return self.head(rows_TH)
 
+    @property
+    def redundant(self) -> frozenset[str]:
+        """A tied head is the embedding; some tools save it all the same."""
+        return frozenset({"lm_head.weight"}) if self.config.tied else frozenset()
+
     def weights(self) -> Iterator[WeightSlot]:
         """Slots named as in a Hugging Face checkpoint."""
         yield from under("model.embed_tokens", self.embedding.weights())

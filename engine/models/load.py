@@ -38,7 +38,7 @@ def load_model(
     model = build_model(
         config, role=role, dtype=dtype, device=device, length=length, aux_layers=aux_layers
     )
-    fill(model.weights(), checkpoint, source=config.source)
+    fill(model.weights(), checkpoint, source=config.source, redundant=model.redundant)
     return model
 
 

@@ -34,18 +34,25 @@ class WeightSlot:
     destination: Tensor
 
 
-def fill(slots: Iterable[WeightSlot], checkpoint: Checkpoint, *, source: str) -> None:
+def fill(
+    slots: Iterable[WeightSlot],
+    checkpoint: Checkpoint,
+    *,
+    source: str,
+    redundant: frozenset[str] = frozenset(),
+) -> None:
     """Every slot holds its tensor of `checkpoint` and none is left over.
 
     Raises CheckpointError naming tensor, file and dimension; `source` is the config that
-    promised the sizes.
+    promised the sizes, `redundant` what may be there and is not needed.
     """
     wanted = list(slots)
     present = set(checkpoint.names())
     missing = [slot for slot in wanted if slot.name not in present]
     if missing:
         raise CheckpointError(_missing_text(missing, checkpoint, source))
-    extra = sorted(present - {slot.name for slot in wanted} - set(checkpoint.ignorable()))
+    known = {slot.name for slot in wanted} | set(checkpoint.ignorable()) | redundant
+    extra = sorted(present - known)
     if extra:
         raise CheckpointError(
             f"{checkpoint.where(extra[0])}: {_and_more(extra)} not part of the model "
