@@ -57,6 +57,10 @@ class RequestTable:
         """The slots of positions [start, end): reads the device, so not for the hot path."""
         return self.slots_PM[row, start:end].tolist()
 
+    def assign(self, rows_B: Tensor, columns_BW: Tensor, slots_BW: Tensor) -> None:
+        """These positions of these rows are held by these slots, on the device."""
+        self.slots_PM[rows_B[:, None], columns_BW] = slots_BW
+
     def columns_of(self, rows_B: Tensor, columns_BW: Tensor) -> Tensor:
         """(B,) rows and (B, W) positions -> (B, W) slot ids, on the device."""
         return self.slots_PM[rows_B[:, None], columns_BW]

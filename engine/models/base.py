@@ -7,7 +7,7 @@ R recurrent width   V vocabulary   Vd draft vocabulary
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -27,6 +27,10 @@ class Hidden:
 
     rows_TH: Tensor
     aux_TX: Tensor | None
+
+
+# Which of a target's hidden states a draft is fed; fixed when the engine is built.
+Feed = Callable[[Hidden], "Tensor | None"]
 
 
 class LanguageModel(nn.Module, ABC):

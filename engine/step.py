@@ -1,0 +1,44 @@
+"""One speculative iteration, top to bottom; the algorithm was chosen when the parts were built."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.carriers import (
+    BatchRows,
+    DraftState,
+    Emitted,
+    VerifyOutput,
+)
+from engine.phases.commit import Commit
+from engine.phases.prefill import Prefill
+from engine.phases.verify import Verify
+from engine.proposers.base import Proposer
+from engine.sampling.batch import BatchSampling
+
+
+@dataclass(slots=True, kw_only=True)
+class Live:
+    """The running requests, row by row; `state` and `rows.seq_lens` move with every iteration."""
+
+    rows: BatchRows
+    state: DraftState
+    sampling: BatchSampling
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """The phases of one engine."""
+
+    prefill: Prefill
+    proposer: Proposer
+    verify: Verify
+    commit: Commit
+
+    def iterate(self, live: Live) -> tuple[Emitted, VerifyOutput]:
+        """Every request grows by its accepted tokens; with no requests each forward has no rows."""
+        tree = self.proposer.propose(live.state, live.rows, live.sampling)
+        verified = self.verify.run(tree, live.sampling)
+        extend, emitted = self.commit.run(tree, verified, live.rows)
+        live.state = self.proposer.after_verify(extend, live.sampling)
+        return emitted, verified
