@@ -40,7 +40,8 @@ def coins(
     """`lanes` independent uniform numbers in [0, 1) per request, multiples of 2**-53.
 
     `positions` is the position of the iteration's root (of the token drawn, for TARGET): it grows
-    with every iteration, so no coin is ever used twice.
+    with every iteration, so no coin is ever used twice. Lanes: the node's local index for ACCEPT,
+    the candidate's flat index (engine.tree.levels) for DRAFT, 0 else.
     """
     # 53 bits: with 24, tokens of a large vocabulary below 6e-8 could not be drawn in proportion.
     lane_L = torch.arange(first_lane, first_lane + lanes, device=seeds.device)

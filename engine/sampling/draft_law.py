@@ -20,7 +20,7 @@ from engine.errors import EngineError
 from engine.sampling.controls import BatchControls
 from engine.sampling.draw import draw
 from engine.sampling.filters import sampling_law
-from shapecheck import ids
+from shapecheck import carrier, ids, invariant
 
 _SEAL = object()
 
@@ -38,6 +38,12 @@ class DraftLaw:
                 f"{type(self).__name__} is made by the sampler that drew the tokens: call "
                 "draw_root or draw_step, or pass no law for candidates that were not drawn"
             )
+
+    @invariant
+    def is_a_law(self) -> Tensor:
+        """Every row sums to 1, or to 0 where nothing was drawn (padding)."""
+        mass = self.probs.sum(dim=-1)
+        return (((mass - 1.0).abs() < 1e-3) | (mass == 0.0)).all()
 
     def rows(self, index: Int64[Tensor, "bs"]) -> Self:
         """The laws of these requests, in this order."""
@@ -74,6 +80,7 @@ class DraftLaw:
         return type(self)(probs=buffer, seal=_SEAL)
 
 
+@carrier
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RootLaw(DraftLaw):
     """The law the root's children were drawn from: what a DraftState carries."""
@@ -81,6 +88,7 @@ class RootLaw(DraftLaw):
     probs: Float32[Tensor, "bs draft_vocab"]
 
 
+@carrier
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StepLaw(DraftLaw):
     """The laws the children of one frontier were drawn from, request-major."""
@@ -88,6 +96,7 @@ class StepLaw(DraftLaw):
     probs: Float32[Tensor, "bs*topk draft_vocab"]
 
 
+@carrier
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TreeLaw(DraftLaw):
     """`probs[b, j]` is the law the CHILDREN of node j were drawn from, as logits row j judges them.

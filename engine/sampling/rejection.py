@@ -56,8 +56,8 @@ def accept_chain(
 
     Equal to `accept_tree` on a chain, with one pass over the vocabulary instead of N-1.
     """
-    rows, width, _ = target_probs.shape
-    # The last node has no child: its column holds token 0 with no chance, which judges nothing.
+    width = draft_tokens.shape[1]
+    # The last node has no child; its column holds a stand-in that is never judged.
     child_BN = torch.cat([draft_tokens[:, 1:], torch.zeros_like(draft_tokens[:, :1])], dim=1)
     coin_BN = accept_coins.roll(-1, dims=1)
     weight_BN = target_probs.gather(2, child_BN.unsqueeze(2)).squeeze(2).double()
@@ -79,7 +79,7 @@ def accept_chain(
     column_D = torch.arange(accept_width, device=draft_tokens.device)
     return Accepted(
         predict=torch.where(node_N <= last_B1, after_BN, 0),
-        accept_index=torch.where(column_D <= last_B1, column_D, -1).expand(rows, accept_width),
+        accept_index=torch.where(column_D <= last_B1, column_D, -1),
         accept_lens=(last_B + 1).to(torch.int32),
     )
 
@@ -98,10 +98,10 @@ def accept_tree(
 ) -> Accepted:
     """Recursive rejection sampling over the children of each node, in the order of the draws.
 
-    `accept_coins[:, j]` decides node j, column 0 is unused. The tree's shape may depend on how
-    many children a node has, never on which tokens were drawn (`engine.tree.rank_scores`).
+    `accept_coins[:, j]` decides node j, column 0 is unused. Lossless as long as no drawn child
+    was left out of the tree for the token it holds: build the tree with `engine.tree.rank_scores`.
     """
-    rows, width, _ = target_probs.shape
+    rows, width = draft_tokens.shape
     node_B = draft_tokens.new_zeros(rows)
     depth_B = draft_tokens.new_zeros(rows)
     child_B = next_child[:, 0]

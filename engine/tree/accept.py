@@ -9,7 +9,10 @@ import torch
 from jaxtyping import Bool, Int32, Int64
 from torch import Tensor
 
+from shapecheck import carrier
 
+
+@carrier
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
     """What verification keeps of a tree.

@@ -9,7 +9,10 @@ import torch
 from jaxtyping import Bool, Int64
 from torch import Tensor
 
+from shapecheck import carrier
 
+
+@carrier
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeStructure:
     """Node 0 is the root; parents stand before their children, siblings in ascending order.

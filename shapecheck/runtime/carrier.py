@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar, cast
+from typing import TypeVar
 
 from shapecheck.dims.model import Dims
 from shapecheck.errors import ContractTextError
 from shapecheck.runtime.emit import Emitter, Value
-from shapecheck.runtime.plan import build, variable
+from shapecheck.runtime.numbers import Numbers, variable
+from shapecheck.runtime.plan import judges
 from shapecheck.runtime.report import Reporter
 from shapecheck.runtime.stats import Tally
-from shapecheck.runtime.values import Values
+from shapecheck.runtime.text import INDENT, Text, build
 from shapecheck.spec import CarrierSpec, declare_carrier
 
 T = TypeVar("T")
@@ -46,16 +47,11 @@ def check(self: object, dims: Dims | None = None, *, phase: str | None = None) -
     cls = type(self)
     where = f"{cls.__qualname__.rpartition('<locals>.')[2]}.check"
     reporter = Reporter(where=where, phase=phase, dims=dims, tally=Tally(where))
-    values = Values(reporter)
-    namespace: dict[str, object] = {
-        "_sc_tensor": reporter.tensor,
-        "_sc_value": reporter.value,
-        "_sc_absent": reporter.absent,
-        "_sc_ids": values.ids,
-        "_sc_holds": values.holds,
-    }
-    emitter = Emitter(reporter=reporter, namespace=namespace, dims=dims, phase=phase, values=True)
+    namespace = judges(reporter)
+    emitter = Emitter(
+        text=Text(namespace), reporter=reporter, numbers=Numbers(dims), phase=phase, values=True
+    )
     emitter.check([Value("carrier", "carrier", CarrierSpec(cls=cls))])
-    maybe = [f"    {variable(name)} = None" for name in sorted(emitter.maybe)]
-    source = "\n".join(["def check(carrier):", *maybe, *emitter.lines, ""])
-    cast(Any, build(source, "check", namespace))(self)
+    maybe = [f"{INDENT}{variable(name)} = None" for name in sorted(emitter.numbers.maybe)]
+    source = "\n".join(["def check(carrier):", *maybe, *emitter.text.lines, ""])
+    build(source, "check", namespace)(self)

@@ -39,10 +39,7 @@ def contract(function: object = None, /, *, phase: str | Enum | None = None) -> 
 def _decorate(function: object, phase: str | None, *, depth: int, static: bool = False) -> object:
     match function:
         case classmethod() | staticmethod():
-            wrapper = staticmethod if isinstance(function, staticmethod) else classmethod
-            inner: object = cast(Any, function).__func__
-            made = _decorate(inner, phase, depth=depth + 1, static=wrapper is staticmethod)
-            return function if made is inner else cast(object, wrapper(cast(Any, made)))
+            return _rewrapped(function, phase, depth=depth + 1)  # pyright: ignore[reportUnknownArgumentType]  # no parameters to know
         case property():
             return _property(function, phase, depth=depth + 1)
         case type():
@@ -63,6 +60,16 @@ def _decorate(function: object, phase: str | None, *, depth: int, static: bool =
                 f"SHP101 contract-syntax: @contract cannot see into a {type(function).__name__}; "
                 "put it directly above the def"
             )
+
+
+def _rewrapped(found: object, phase: str | None, *, depth: int) -> object:
+    """A classmethod or staticmethod again, around what became of its function."""
+    static = isinstance(found, staticmethod)
+    inner: object = cast(Any, found).__func__
+    made = cast(Any, _decorate(inner, phase, depth=depth + 1, static=static))
+    if made is inner:
+        return found
+    return staticmethod(made) if static else classmethod(made)
 
 
 def _property(found: property, phase: str | None, *, depth: int) -> property:

@@ -7,9 +7,10 @@ import inspect
 from collections.abc import Callable
 from typing import cast
 
-from shapecheck.runtime.plan import Mode, build, declared, forwarded
+from shapecheck.runtime.plan import Mode, declared, forwarded
 from shapecheck.runtime.stats import tally
 from shapecheck.runtime.table import PlanTable
+from shapecheck.runtime.text import build
 from shapecheck.spec import FunctionContract
 
 Function = Callable[..., object]
@@ -21,7 +22,7 @@ def dispatcher(contract: FunctionContract, mode: Mode) -> Function:
     table = PlanTable(contract, mode, tally(function.__module__, contract.where))
     namespace: dict[str, object] = {"_sc_find": table.find, "_sc_cold": table.cold}
     source = _source(contract, namespace)
-    made = cast(Function, functools.wraps(function)(build(source, function.__name__, namespace)))
+    made = cast(Function, functools.wraps(function)(build(source, contract.name, namespace)))
     made.__dict__["__shapecheck_table__"] = table
     return made
 
@@ -31,7 +32,7 @@ def _source(contract: FunctionContract, namespace: dict[str, object]) -> str:
     head = "def"
     if inspect.iscoroutinefunction(function):
         head, call = "async def", f"await {call}"
-    lines = [f"{head} {function.__name__}({declared(contract, namespace)}):"]
+    lines = [f"{head} {contract.name}({declared(contract, namespace)}):"]
     given = contract.dims_parameter
     if given is not None:
         lines.append(f"    _sc_dims = {given}")

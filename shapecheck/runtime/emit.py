@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from shapecheck.dims.expr import Poly
-from shapecheck.dims.model import Dims
 from shapecheck.dims.parse import Axis
-from shapecheck.dims.vocabulary import lookup
 from shapecheck.errors import ContractTextError
 from shapecheck.runtime.guard import guard
+from shapecheck.runtime.numbers import Numbers, expression, solve, variable
 from shapecheck.runtime.report import Reporter, Site
 from shapecheck.runtime.tensors import dtype_names
+from shapecheck.runtime.text import Text
 from shapecheck.spec import (
     CarrierSpec,
     HintSpec,
@@ -56,51 +54,14 @@ class Opened:
 
 @dataclass(slots=True, eq=False)
 class Emitter:
-    """Lines of a plan under construction, and which names its variables hold by then.
+    """Writes checks into `text`, and keeps book of the names they bind in `numbers`."""
 
-    `bound` names are numbers from here on; `maybe` names are numbers or None.
-    """
-
+    text: Text
     reporter: Reporter
-    namespace: dict[str, object]
-    dims: Dims | None
+    numbers: Numbers
     phase: str | None
     values: bool
-    lines: list[str] = field(default_factory=list[str])
-    bound: set[str] = field(default_factory=set[str])
-    maybe: set[str] = field(default_factory=set[str])
-    depth: int = 1
-    conditional: int = 0
     loops: list[str] = field(default_factory=list[str])
-    _fresh: int = 0
-
-    def line(self, text: str) -> None:
-        """Add one line at the present depth."""
-        self.lines.append("    " * self.depth + text)
-
-    @contextmanager
-    def block(self, head: str, *, conditional: bool = True) -> Generator[None]:
-        """Indent what follows below `head`."""
-        self.line(head)
-        self.depth += 1
-        self.conditional += conditional
-        before = len(self.lines)
-        yield
-        if len(self.lines) == before:
-            self.line("pass")
-        self.depth -= 1
-        self.conditional -= conditional
-
-    def fresh(self, stem: str) -> str:
-        """A variable no other line uses; the prefix keeps clear of the user's parameters."""
-        self._fresh += 1
-        return f"_sc_{stem}{self._fresh}"
-
-    def constant(self, stem: str, value: object) -> str:
-        """A global of the plan that holds `value`."""
-        name = self.fresh(stem)
-        self.namespace[name] = value
-        return name
 
     def check(self, values: Sequence[Value]) -> None:
         """Emit every check of `values`: classes, hints, tensors, then what may be absent."""
@@ -117,8 +78,7 @@ class Emitter:
 
     def fail(self, how: str, *arguments: object) -> str:
         """The call that judges a value, told the names bound so far and the loop indices."""
-        known = sorted(self.bound | self.maybe)
-        bound = ", ".join(f"{name!r}: {variable(name)}" for name in known)
+        bound = ", ".join(f"{name!r}: {variable(name)}" for name in self.numbers.known())
         at = "".join(f"{index}, " for index in self.loops)
         return f"_sc_{how}({', '.join(map(str, arguments))}, {{{bound}}}, ({at}))"
 
@@ -130,7 +90,7 @@ class Emitter:
                 opened.tensors.append(value)
             case HintSpec(hint=hint) if hint is type(None) or hint is None:
                 site = self.reporter.site(Site(path=path, wanted="None"))
-                self.line(f"if {code} is not None: {self.fail('value', site, code)}")
+                self.text.line(f"if {code} is not None: {self.fail('value', site, code)}")
             case HintSpec():
                 opened.hints.append(value)
             case CarrierSpec(cls=cls):
@@ -138,16 +98,16 @@ class Emitter:
                 self._class(code, path, (cls,))
                 opened.carriers.append((value, contract))
                 for item in contract.fields:
-                    name = self.fresh("f")
-                    self.line(f"{name} = {code}.{item.name}")
+                    name = self.text.fresh("f")
+                    self.text.line(f"{name} = {code}.{item.name}")
                     self._open(Value(name, f"{path}.{item.name}", item.spec), opened)
             case TupleSpec(items=items):
                 self._class(code, path, (tuple,))
                 site = self.reporter.site(Site(path=path, wanted=f"a tuple of {len(items)}"))
-                self.line(f"if len({code}) != {len(items)}: {self.fail('value', site, code)}")
+                self.text.line(f"if len({code}) != {len(items)}: {self.fail('value', site, code)}")
                 for position, item in enumerate(items):
-                    name = self.fresh("f")
-                    self.line(f"{name} = {code}[{position}]")
+                    name = self.text.fresh("f")
+                    self.text.line(f"{name} = {code}[{position}]")
                     self._open(Value(name, f"{path}[{position}]", item), opened)
             case PhasedSpec():
                 chosen = alternative(value.spec, path, self.phase)
@@ -165,16 +125,16 @@ class Emitter:
         match value.spec:
             case OptionalSpec(item=item):
                 tensor = _tensor_in(item, self.phase)
-                if tensor is not None and self.absent(tensor):
+                if tensor is not None and self.numbers.absent(tensor):
                     site = self.reporter.site(Site(path=path, spec=tensor))
-                    self.line(f"if {code} is not None: {self.fail('absent', site, code)}")
+                    self.text.line(f"if {code} is not None: {self.fail('absent', site, code)}")
                     return
-                with self.block(f"if {code} is not None:"):
+                with self.text.block(f"if {code} is not None:"):
                     self.check([replace(value, spec=item)])
             case SequenceSpec(container=container, item=item):
                 self._class(code, path, (container,))
-                index, element = self.fresh("i"), self.fresh("e")
-                with self.block(f"for {index}, {element} in enumerate({code}):"):
+                index, element = self.text.fresh("i"), self.text.fresh("e")
+                with self.text.block(f"for {index}, {element} in enumerate({code}):"):
                     self.loops.append(index)
                     self.check([Value(element, f"{path}[{{}}]", item, value.alternatives)])
                     self.loops.pop()
@@ -182,8 +142,8 @@ class Emitter:
                 self._class(code, path, tuple(item.cls for item in items))
                 word = "if"
                 for item in items:
-                    cls = self.constant("class", item.cls)
-                    with self.block(f"{word} isinstance({code}, {cls}):"):
+                    cls = self.text.constant("class", item.cls)
+                    with self.text.block(f"{word} isinstance({code}, {cls}):"):
                         self.check([replace(value, spec=item)])
                     word = "elif"
             case _:
@@ -192,8 +152,8 @@ class Emitter:
     def _class(self, code: str, path: str, classes: tuple[type, ...]) -> None:
         wanted = " or ".join(cls.__qualname__.rpartition("<locals>.")[2] for cls in classes)
         site = self.reporter.site(Site(path=path, wanted=wanted))
-        name = self.constant("class", classes[0] if len(classes) == 1 else classes)
-        self.line(f"if not isinstance({code}, {name}): {self.fail('value', site, code)}")
+        name = self.text.constant("class", classes[0] if len(classes) == 1 else classes)
+        self.text.line(f"if not isinstance({code}, {name}): {self.fail('value', site, code)}")
 
     def _guard(self, hints: Sequence[Value]) -> None:
         if not hints:
@@ -211,12 +171,12 @@ class Emitter:
         checked = guard(types, [value.path for value in hints], fail)
         if checked is None:
             return
-        name = self.constant("guard", checked)
-        wrong = self.fresh("w")
-        self.namespace["_sc_Wrong"] = _Wrong
-        self.line(f"try: {name}({', '.join(value.code for value in hints)})")
+        name = self.text.constant("guard", checked)
+        wrong = self.text.fresh("w")
+        self.text.namespace["_sc_Wrong"] = _Wrong
+        self.text.line(f"try: {name}({', '.join(value.code for value in hints)})")
         failed = self.fail("value", f"{wrong}.site", f"{wrong}.value")
-        self.line(f"except _sc_Wrong as {wrong}: {failed}")
+        self.text.line(f"except _sc_Wrong as {wrong}: {failed}")
 
     def _binding_order(self, tensors: Sequence[Value]) -> Iterator[Value]:
         """Tensors whose plain axes bind names first, then those that need a name solved."""
@@ -224,38 +184,15 @@ class Emitter:
         for value in tensors:
             spec = _as_tensor(value.spec)
             plain = {name for axis in spec.shape.axes if (name := axis.as_symbol()) is not None}
-            if self._unknown(spec.shape.axes) <= plain:
+            if self.numbers.unknown(spec.shape.axes) <= plain:
                 yield value
             else:
                 postponed.append(value)
         yield from postponed
 
-    def _unknown(self, axes: Sequence[Axis]) -> set[str]:
-        names = {name for axis in axes for name in self._rest(axis).symbols()}
-        return names - self.bound
-
-    def _rest(self, axis: Axis) -> Axis:
-        """The axis with the numbers of Dims put in."""
-        if self.dims is None:
-            return axis
-        known: dict[str, Axis] = {}
-        for name in axis.symbols():
-            declared = lookup(name)
-            if declared is not None and declared.per_call:
-                continue
-            known[name] = Poly.constant(self.dims[name])
-        return axis.substitute(known)
-
-    def absent(self, spec: TensorSpec) -> bool:
-        """Whether this pair has no such tensor: a name of its shape has no number."""
-        dims = self.dims
-        return dims is not None and any(
-            name in dims and dims.get(name) is None for name in spec.shape.names()
-        )
-
     def _refuse_absent(self, value: Value) -> None:
         spec = _as_tensor(value.spec)
-        if self.absent(spec):
+        if self.numbers.absent(spec):
             raise ContractTextError(
                 f"SHP101 contract-syntax: {self.reporter.where}: {value.path} is "
                 f"[{spec.shape}], a width this pair does not have; annotate `| None`"
@@ -264,97 +201,74 @@ class Emitter:
     def _tensor(self, value: Value) -> None:
         spec, code = _as_tensor(value.spec), value.code
         site = self.reporter.site(Site(path=value.path, spec=spec, alternatives=value.alternatives))
-        cls = self.constant("tensor", spec.cls)
-        self.line(
+        cls = self.text.constant("tensor", spec.cls)
+        self.text.line(
             f"if {code}.__class__ is not {cls} and not isinstance({code}, {cls}): "
             + self.fail("value", site, code)
         )
-        axes = [self._rest(axis) for axis in spec.shape.axes]
-        unknown = self._unknown(spec.shape.axes)
+        axes = [self.numbers.rest(axis) for axis in spec.shape.axes]
+        unknown = self.numbers.unknown(spec.shape.axes)
         shape = f"{code}.shape"
         if unknown:
-            shape = self.fresh("s")
-            self.line(f"{shape} = {code}.shape")
-            self.line(f"if len({shape}) != {len(axes)}: {self.fail('tensor', site, code)}")
+            shape = self.text.fresh("s")
+            self.text.line(f"{shape} = {code}.shape")
+            self.text.line(f"if len({shape}) != {len(axes)}: {self.fail('tensor', site, code)}")
             self._bind(value, axes, shape, site)
-        wanted = ", ".join(self._number(axis) for axis in axes)
+        wanted = ", ".join(expression(axis) for axis in axes)
         tests = [f"{shape} != ({wanted}{',' if len(axes) == 1 else ''})"]
         tests += self._dtype(spec, code)
-        self.line(f"if {' or '.join(tests)}: {self.fail('tensor', site, code)}")
+        self.text.line(f"if {' or '.join(tests)}: {self.fail('tensor', site, code)}")
 
     def _bind(self, value: Value, axes: Sequence[Axis], shape: str, site: int) -> None:
-        code = value.code
         for index, axis in enumerate(axes):
             name = axis.as_symbol()
-            if name is not None and name not in self.bound:
+            if name is not None and name not in self.numbers.bound:
                 self._assign(name, f"{shape}[{index}]", value.path)
         for index, axis in enumerate(axes):
-            unknown = sorted(axis.symbols() - self.bound - self.maybe)
-            unknown += sorted(axis.symbols() & self.maybe) if axis.as_symbol() is None else []
-            if axis.as_symbol() is not None or not unknown:
+            if axis.as_symbol() is not None or not (unknown := self.numbers.unknown([axis])):
                 continue
-            name, (factor, rest) = unknown[0], self._solve(value, axis, unknown)
-            quotient, left = self.fresh("q"), self.fresh("r")
-            self.line(f"{quotient}, {left} = divmod({shape}[{index}] - ({rest}), {factor})")
-            self.line(f"if {left} or {quotient} < 0: {self.fail('tensor', site, code)}")
-            self._assign(name, quotient, value.path)
+            solved = solve(axis, sorted(unknown))
+            if solved is None:
+                raise ContractTextError(
+                    f"SHP101 contract-syntax: {self.reporter.where}: {value.path}: axis {axis} "
+                    f"cannot be solved for {', '.join(sorted(unknown))}; give each an axis of its "
+                    "own in a tensor that is always there"
+                )
+            factor, rest = solved
+            quotient, left = self.text.fresh("q"), self.text.fresh("r")
+            size = f"{shape}[{index}]" + (f" - ({expression(rest)})" if rest.terms else "")
+            self.text.line(f"{quotient}, {left} = divmod({size}, {factor})")
+            wrong = self.fail("tensor", site, value.code)
+            self.text.line(f"if {left} or {quotient} < 0: {wrong}")
+            self._assign(unknown.pop(), quotient, value.path)
 
     def _assign(self, name: str, number: str, path: str) -> None:
+        numbers, held = self.numbers, variable(name)
         self.reporter.binders.setdefault(name, path.replace("{}", "…"))
-        if self.conditional == 0 and name not in self.maybe:
-            self.line(f"{variable(name)} = {number}")
-            self.bound.add(name)
+        if self.text.conditional or name in numbers.maybe:
+            numbers.maybe.add(name)
+            self.text.line(f"if {held} is None: {held} = {number}")
         else:
-            self.line(f"if {variable(name)} is None: {variable(name)} = {number}")
-            self.maybe.add(name)
-
-    def _solve(self, value: Value, axis: Axis, unknown: Sequence[str]) -> tuple[int, str]:
-        """`factor` and the expression `rest` with `axis == factor*unknown + rest`."""
-        factor, rest = 0, Poly.constant(0)
-        for monomial, coefficient in axis.terms:
-            found = [name for name in monomial if name in unknown]
-            if not found:
-                rest = rest + Poly(((monomial, coefficient),))
-            elif len(monomial) == 1 and monomial[0] == unknown[0]:
-                factor += coefficient
-            else:
-                factor = 0
-                break
-        if factor <= 0:
-            raise ContractTextError(
-                f"SHP101 contract-syntax: {self.reporter.where}: {value.path}: axis {axis} cannot "
-                f"be solved for {', '.join(unknown)}; give {unknown[0]} an axis of its own in a "
-                "tensor that is always there"
-            )
-        return factor, self._number(rest)
-
-    def _number(self, axis: Axis) -> str:
-        terms = [
-            "*".join([str(coefficient), *map(variable, monomial)])
-            if coefficient != 1 or not monomial
-            else "*".join(map(variable, monomial))
-            for monomial, coefficient in axis.terms
-        ]
-        return " + ".join(terms) or "0"
+            self.text.line(f"{held} = {number}")
+        if not self.text.conditional:
+            numbers.bound.add(name)
 
     def _dtype(self, spec: TensorSpec, code: str) -> list[str]:
         import torch
 
-        names = dtype_names(spec, self.dims)
+        names = dtype_names(spec, self.numbers.dims)
         if names is None:
             return []
         found = [getattr(torch, name) for name in names if hasattr(torch, name)]
         if len(found) == 1:
-            return [f"{code}.dtype is not {self.constant('dtype', found[0])}"]
-        tests = [f"{code}.dtype not in {self.constant('dtypes', tuple(found))}"]
+            return [f"{code}.dtype is not {self.text.constant('dtype', found[0])}"]
+        tests = [f"{code}.dtype not in {self.text.constant('dtypes', tuple(found))}"]
         if spec.dtype_of is not None:
             # No Dims in reach: the model's dtype is whatever the first such tensor has.
             key = f"{spec.dtype_of} dtype"
-            if key not in self.bound | self.maybe:
-                self.reporter.binders.setdefault(key, code)
             name = variable(key)
-            self.maybe.add(key)
-            self.line(f"if {name} is None: {name} = {code}.dtype")
+            self.numbers.maybe.add(key)
+            self.text.line(f"if {name} is None: {name} = {code}.dtype")
             tests.append(f"{code}.dtype is not {name}")
         return tests
 
@@ -362,15 +276,15 @@ class Emitter:
         """Emit what reads data: the range of token ids, and the invariants of carriers."""
         for value in opened.tensors:
             model = _as_tensor(value.spec).ids_of
-            size = self.dims.get(f"{model}_vocab") if self.dims is not None and model else None
-            if size is not None:
+            if model is not None and self.numbers.dims is not None:
+                size = self.numbers.dims[f"{model}_vocab"]
                 site = self.reporter.site(Site(path=value.path, wanted=f"{model}_vocab"))
-                self.line(self.fail("ids", site, value.code, size))
+                self.text.line(self.fail("ids", site, value.code, size))
         for value, contract in opened.carriers:
             for invariant in contract.invariants:
                 site = self.reporter.site(Site(path=value.path, wanted=invariant.__name__))
-                name = self.constant("invariant", invariant)
-                self.line(self.fail("holds", site, name, value.code))
+                name = self.text.constant("invariant", invariant)
+                self.text.line(self.fail("holds", site, name, value.code))
 
 
 class _Wrong(Exception):
@@ -380,11 +294,6 @@ class _Wrong(Exception):
         super().__init__()
         self.site = site
         self.value = value
-
-
-def variable(name: str) -> str:
-    """The local variable that holds the number (or dtype) of a name."""
-    return f"_sc_n_{name.replace(' ', '_')}"
 
 
 def _as_tensor(spec: Spec) -> TensorSpec:

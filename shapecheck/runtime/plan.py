@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import inspect
-import linecache
-import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from shapecheck.config import Level
 from shapecheck.dims.model import Dims
 from shapecheck.errors import ShapeContractError
-from shapecheck.runtime.emit import Emitter, Value, variable
+from shapecheck.runtime.emit import Emitter, Value
 from shapecheck.runtime.generators import drive, drive_async
+from shapecheck.runtime.numbers import Numbers, variable
 from shapecheck.runtime.report import Reporter
 from shapecheck.runtime.stats import Tally
+from shapecheck.runtime.text import INDENT, Text, build
 from shapecheck.runtime.values import Values
 from shapecheck.spec import FunctionContract, Spec
 
@@ -41,42 +41,37 @@ def compile_plan(contract: FunctionContract, dims: Dims | None, mode: Mode, tall
 
     spec = contract.spec
     reporter = Reporter(where=spec.where, phase=spec.phase, dims=dims, tally=tally)
-    values = Values(reporter)
-    namespace: dict[str, object] = {
+    namespace = {
+        **judges(reporter),
         "_sc_fn": contract.function,
         "_sc_calls": tally.calls,
         "_sc_compiling": torch.compiler.is_dynamo_compiling,
-        "_sc_tensor": reporter.tensor,
-        "_sc_value": reporter.value,
-        "_sc_absent": reporter.absent,
-        "_sc_ids": values.ids,
-        "_sc_holds": values.holds,
-        "_sc_relates": values.relates,
         "_sc_log": reporter.log,
         "_sc_Broken": ShapeContractError,
         "_sc_drive": drive,
         "_sc_drive_async": drive_async,
     }
     emitter = Emitter(
+        text=Text(namespace),
         reporter=reporter,
-        namespace=namespace,
-        dims=dims,
+        numbers=Numbers(dims),
         phase=spec.phase,
         values=mode.level is Level.FULL,
     )
-    writer = _Writer(contract, emitter, mode)
-    return build(writer.source(), contract.function.__name__, namespace)
+    return build(_Writer(contract, emitter, mode).source(), contract.name, namespace)
 
 
-def build(source: str, name: str, namespace: dict[str, object]) -> Plan:
-    """The function `name` of `source`, its lines known to tracebacks."""
-    filename = f"<shapecheck {name} {id(namespace):x}>"
-    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-    exec(compile(source, filename, "exec"), namespace)
-    made = namespace[name]
-    assert callable(made)
-    weakref.finalize(made, linecache.cache.pop, filename, None)
-    return made
+def judges(reporter: Reporter) -> dict[str, object]:
+    """The functions that every generated check calls when it fails, or to read data."""
+    values = Values(reporter)
+    return {
+        "_sc_tensor": reporter.tensor,
+        "_sc_value": reporter.value,
+        "_sc_absent": reporter.absent,
+        "_sc_ids": values.ids,
+        "_sc_holds": values.holds,
+        "_sc_relates": values.relates,
+    }
 
 
 class _Writer:
@@ -106,43 +101,43 @@ class _Writer:
             self._stream(call, spec.yields, spec.returns)
         else:
             self._result(call, spec.returns)
-        body = emitter.lines
-        emitter.lines = []
+        body = emitter.text.lines
+        emitter.text.lines = []
         self._preamble(call)
         head = "async def" if self._async else "def"
-        first = f"{head} {contract.function.__name__}({declared(contract, emitter.namespace)}):"
-        return "\n".join([first, *emitter.lines, *body, ""])
+        first = f"{head} {contract.name}({declared(contract, emitter.text.namespace)}):"
+        return "\n".join([first, *emitter.text.lines, *body, ""])
 
     def _preamble(self, call: str) -> None:
         emitter = self._emitter
-        with emitter.block("if not _sc_compiling():"):
-            emitter.line("_sc_calls[0] += 1")
+        with emitter.text.block("if not _sc_compiling():"):
+            emitter.text.line("_sc_calls[0] += 1")
             if self._mode.every > 1:
                 count = f"_sc_calls[0] > {FIRST_CALLS} and _sc_calls[0] % {self._mode.every}"
-                emitter.line(f"if {count}: return {call}")
-        for name in sorted(emitter.maybe):
-            emitter.line(f"{variable(name)} = None")
+                emitter.text.line(f"if {count}: return {call}")
+        for name in sorted(emitter.numbers.maybe):
+            emitter.text.line(f"{variable(name)} = None")
 
     def _direction(self, emit: Callable[[], None], *, on_broken: str) -> None:
         emitter = self._emitter
         if self._mode.level is not Level.WARN:
             emit()
             return
-        with emitter.block("try:", conditional=False):
+        with emitter.text.block("try:", conditional=False):
             emit()
-        with emitter.block("except _sc_Broken as _sc_broken:", conditional=False):
-            emitter.line("_sc_log(_sc_broken)")
-            emitter.line(on_broken)
+        with emitter.text.block("except _sc_Broken as _sc_broken:", conditional=False):
+            emitter.text.line("_sc_log(_sc_broken)")
+            emitter.text.line(on_broken)
 
     def _result(self, call: str, returns: Spec | None) -> None:
         emitter = self._emitter
         relations = self._contract.invariants if self._mode.level is Level.FULL else ()
         if returns is None and not relations:
-            emitter.line(f"return {call}")
+            emitter.text.line(f"return {call}")
             return
-        emitter.line(f"_sc_result = {call}")
+        emitter.text.line(f"_sc_result = {call}")
         self._direction(lambda: self._check_result(returns, relations), on_broken="pass")
-        emitter.line("return _sc_result")
+        emitter.text.line("return _sc_result")
 
     def _check_result(self, returns: Spec | None, relations: Sequence[Plan]) -> None:
         emitter = self._emitter
@@ -151,37 +146,37 @@ class _Writer:
         names = [*self._contract.signature.parameters]
         offered = ", ".join([*(f"{name!r}: {name}" for name in names), "'result': _sc_result"])
         for relation in relations:
-            name = emitter.constant("relation", relation)
-            emitter.line(emitter.fail("relates", name, f"{{{offered}}}"))
+            name = emitter.text.constant("relation", relation)
+            emitter.text.line(emitter.fail("relates", name, f"{{{offered}}}"))
 
     def _stream(self, call: str, yields: Spec | None, returns: Spec | None) -> None:
         emitter = self._emitter
         item = self._nested("item", "yield", yields)
         result = self._nested("returned", "return", returns)
         driver = "_sc_drive_async" if self._async_generator else "_sc_drive"
-        emitter.line(f"return {driver}({call}, {item}, {result})")
+        emitter.text.line(f"return {driver}({call}, {item}, {result})")
 
     def _nested(self, stem: str, path: str, spec: Spec | None) -> str:
         """A function inside the plan that checks one value; names bound by then are its own."""
         if spec is None:
             return "None"
         emitter = self._emitter
-        name, value = emitter.fresh(stem), "_sc_value_in"
-        known = sorted(emitter.bound | emitter.maybe)
-        bound, maybe = set(emitter.bound), set(emitter.maybe)
+        name, value = emitter.text.fresh(stem), "_sc_value_in"
+        known = emitter.numbers.known()
+        bound, maybe = set(emitter.numbers.bound), set(emitter.numbers.maybe)
         given = "".join(f", {variable(each)}={variable(each)}" for each in known)
-        start = len(emitter.lines)
-        with emitter.block(f"def {name}({value}{given}):", conditional=False):
-            body = len(emitter.lines)
+        start = len(emitter.text.lines)
+        with emitter.text.block(f"def {name}({value}{given}):", conditional=False):
+            body = len(emitter.text.lines)
             self._direction(
                 lambda: emitter.check([Value(value, path, spec)]), on_broken="return None"
             )
-            fresh = sorted(emitter.maybe - maybe)
-            emitter.lines[body:body] = [
-                "    " * emitter.depth + f"{variable(each)} = None" for each in fresh
+            fresh = sorted(emitter.numbers.maybe - maybe)
+            emitter.text.lines[body:body] = [
+                INDENT * emitter.text.depth + f"{variable(each)} = None" for each in fresh
             ]
-        assert len(emitter.lines) > start
-        emitter.bound, emitter.maybe = bound, maybe
+        assert len(emitter.text.lines) > start
+        emitter.numbers.bound, emitter.numbers.maybe = bound, maybe
         return name
 
 

@@ -59,6 +59,12 @@ class FunctionContract:
         return self.function.__qualname__.rpartition("<locals>.")[2]
 
     @property
+    def name(self) -> str:
+        """The name of the function, fit for generated code: a lambda has none of its own."""
+        name = self.function.__name__
+        return name if name.isidentifier() else "contracted"
+
+    @property
     def receiver(self) -> str | None:
         """The name of `self` or `cls`, or None for a plain function."""
         first = next(iter(self.signature.parameters.values()), None)

@@ -16,6 +16,7 @@ from engine.sampling import (
     draw_root,
     draw_step,
 )
+from shapecheck import Dims, ShapeContractError
 
 CPU = torch.device("cpu")
 
@@ -71,6 +72,29 @@ def test_filter_merge_idle_and_buffers_keep_the_law(controls, logits):
     assert padded.probs is buffer
     assert torch.equal(buffer[:2], law.probs)
     assert not buffer[2:].any()
+
+
+def dims(draft_vocab: int) -> Dims:
+    model = {"num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 4}
+    return Dims.from_configs(
+        {**model, "model_type": "llama", "hidden_size": 8, "vocab_size": 9},
+        {**model, "model_type": "llama", "hidden_size": 4, "vocab_size": draft_vocab},
+        algorithm="standalone",
+        num_steps=2,
+    )
+
+
+def test_a_law_is_a_carrier_whose_rows_sum_to_one(controls, logits):
+    _, root = draw_root(logits, controls, torch.zeros(2, 1).double())
+    law = TreeLaw.assemble(root, [], torch.zeros(2, 3, dtype=torch.int64))
+    padded = law.copied_into(torch.ones(4, 3, 5))
+    for one in (root, law, padded):
+        one.check(dims(draft_vocab=5))
+    with pytest.raises(ShapeContractError, match="draft_vocab is 7"):
+        law.check(dims(draft_vocab=7))
+    law.probs.mul_(0.5)
+    with pytest.raises(ShapeContractError, match="is_a_law is false"):
+        law.check(dims(draft_vocab=5))
 
 
 @pytest.mark.parametrize(
