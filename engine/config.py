@@ -9,7 +9,10 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from engine.errors import EngineError
+from engine.models.config import ModelConfig
 
+DEFAULT_CONTEXT = 8192
+DEFAULT_SLOTS = 32768
 Algorithm = Literal["none", "ngram", "standalone", "eagle", "eagle3"]
 DtypeName = Literal["float32", "bfloat16", "float16"]
 
@@ -52,7 +55,7 @@ class EngineConfig(BaseModel):
                 f"ngram_min={self.ngram_min} is above ngram_max={self.ngram_max}; lower it"
             )
         wants_draft = self.algorithm not in ("none", "ngram")
-        if wants_draft and self.draft is None:
+        if wants_draft and self.draft is None and self.target != "tiny":
             raise ValueError(
                 f"algorithm {self.algorithm!r} needs draft=, the path of a draft model"
             )
@@ -89,6 +92,23 @@ class EngineConfig(BaseModel):
     def torch_dtype(self) -> torch.dtype:
         """The compute dtype of target and draft."""
         return getattr(torch, self.dtype)
+
+    def context(self, target: ModelConfig) -> int:
+        """The longest request in tokens: as asked, else what the target was trained for."""
+        if self.max_context is None:
+            return min(target.max_positions, DEFAULT_CONTEXT)
+        return self.max_context
+
+    def columns(self, target: ModelConfig) -> int:
+        """Table columns and rotary positions: the context and the widest window behind it."""
+        drafted = self.num_steps * self.topk + 1
+        return self.context(target) + max(drafted, self.num_draft_tokens or 0) + 1
+
+    def slots(self, target: ModelConfig) -> int:
+        """KV slots: as asked, else enough for every request at its longest, up to a bound."""
+        if self.num_slots is not None:
+            return self.num_slots
+        return min(self.max_requests * self.columns(target), DEFAULT_SLOTS)
 
     def steps(self) -> int:
         """The draft depth: none without speculation."""

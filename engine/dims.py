@@ -41,6 +41,10 @@ def build_dims(
         max_context=(memory.max_context, "max_context + verify window"),
         num_slots=(memory.num_slots, "num_slots + pad slot"),
     )
+    if draft is None:
+        # Without a draft model what is proposed are the target's own ids.
+        vocab, origin = dims["target_vocab"], f"target_vocab: {dims.origin('target_vocab')}"
+        dims = dims.with_sizes(draft_vocab=(vocab, origin))
     # The engine computes in one dtype, whatever the checkpoints were saved in.
     return Dims(
         sizes=dims.sizes,

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.carriers import (
-    BatchRows,
-    DraftState,
-    Emitted,
-    VerifyOutput,
-)
+from engine.carriers import BatchRows, DraftState, Emitted, PrefillOutput, VerifyOutput
 from engine.phases.commit import Commit
 from engine.phases.prefill import Prefill
 from engine.phases.verify import Verify
 from engine.proposers.base import Proposer
 from engine.sampling.batch import BatchSampling
+from engine.scheduler.prompts import PromptBatch
 
 
 @dataclass(slots=True, kw_only=True)
@@ -34,6 +30,16 @@ class Step:
     proposer: Proposer
     verify: Verify
     commit: Commit
+
+    def read(
+        self, prompts: PromptBatch, sampling: BatchSampling
+    ) -> tuple[PrefillOutput, DraftState]:
+        """The prompts' tokens have their KV; the state is that of the prompts that end here."""
+        target_input = prompts.target_input()
+        output = self.prefill.run(target_input)
+        bonus = sampling.first_tokens(output.logits, target_input.seq_lens)
+        draft_input = prompts.draft_input(output.hidden_states, bonus)
+        return output, self.proposer.after_prefill(draft_input, sampling)
 
     def iterate(self, live: Live) -> tuple[Emitted, VerifyOutput]:
         """Every request grows by its accepted tokens; with no requests each forward has no rows."""

@@ -53,6 +53,13 @@ class RequestTable:
             values = torch.tensor(slots, dtype=torch.int64)
             self.slots_PM[row, start : start + len(slots)] = values.to(self.slots_PM.device)
 
+    def write_many(self, rows: Sequence[int], columns: Sequence[int], slots: Sequence[int]) -> None:
+        """Entry i: position columns[i] of row rows[i] is held by slots[i]; one copy for all."""
+        if slots:
+            entries = torch.tensor([list(rows), list(columns), list(slots)], dtype=torch.int64)
+            where, column, slot = entries.to(self.slots_PM.device)
+            self.slots_PM[where, column] = slot
+
     def read(self, row: int, start: int, end: int) -> list[int]:
         """The slots of positions [start, end): reads the device, so not for the hot path."""
         return self.slots_PM[row, start:end].tolist()

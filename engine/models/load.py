@@ -6,8 +6,9 @@ from pathlib import Path
 
 import torch
 
-from engine.models.base import LanguageModel, Role
+from engine.models.base import Role
 from engine.models.config import ModelConfig, read_config
+from engine.models.llama import CausalLM
 from engine.models.loader.base import Checkpoint
 from engine.models.loader.gguf import GgufCheckpoint
 from engine.models.loader.safetensors import SafetensorsCheckpoint
@@ -32,7 +33,7 @@ def load_model(
     device: torch.device | str = "cpu",
     length: int | None = None,
     aux_layers: tuple[int, ...] = (),
-) -> LanguageModel:
+) -> CausalLM:
     """The model of `path` with every weight loaded; CheckpointError names what does not fit."""
     config, checkpoint = open_checkpoint(path)
     model = build_model(
@@ -50,7 +51,7 @@ def build_model(
     device: torch.device | str = "cpu",
     length: int | None = None,
     aux_layers: tuple[int, ...] = (),
-) -> LanguageModel:
+) -> CausalLM:
     """The model of `config` with its weights allocated and not yet set."""
     with torch.device(device):
         model = MODELS[config.family](config, role=role, length=length, aux_layers=aux_layers)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from engine.models.base import LanguageModel
 from engine.models.config import Family
 from engine.models.llama import CausalLM
 
@@ -13,5 +12,3 @@ MODELS: Mapping[Family, type[CausalLM]] = {
     "qwen2": CausalLM,
     "qwen3": CausalLM,
 }
-
-__all__ = ["MODELS", "LanguageModel"]

@@ -68,6 +68,10 @@ class Proposer(ABC):
         """Table columns an iteration may use behind a request's last committed position."""
         return self.dims["num_draft_tokens"]
 
+    def idle(self) -> DraftState:
+        """The state of no requests."""
+        return DraftState.idle(self.dims, self.device)
+
     @abstractmethod
     def after_prefill(self, batch: PrefillExtendInput, sampling: BatchSampling) -> DraftState:
         """The state of the requests whose prompt has ended."""
@@ -82,6 +86,8 @@ class Proposer(ABC):
 
     def observe(self, row: int, tokens: Sequence[int]) -> None:
         """The request of this table row has grown by these tokens, its prompt at first."""
+        return
 
     def forget(self, row: int) -> None:
         """The table row no longer belongs to that request."""
+        return

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import torch
+
 from engine.carriers import (
     BatchRows,
     DraftState,
@@ -29,7 +33,7 @@ class ModelProposer(Proposer):
         drawn = parts.config.drafting == "drawn"
         topk = parts.dims["topk"]
         vocab = self.vocab_of(parts.draft)
-        candidates = Drawn(topk) if drawn else Chosen(topk)
+        self.candidates = Drawn(topk) if drawn else Chosen(topk)
         self.accept = AcceptDrawn(parts.dims, vocab) if drawn else AcceptChosen(parts.dims)
         self.decode = DraftDecode(
             dims=parts.dims,
@@ -37,7 +41,7 @@ class ModelProposer(Proposer):
             attention=parts.attention,
             shift=self.shift,
             vocab=vocab,
-            candidates=candidates,
+            candidates=self.candidates,
         )
         self.extend = DraftExtend(
             dims=parts.dims,
@@ -49,7 +53,7 @@ class ModelProposer(Proposer):
                 shift=self.shift,
                 width=parts.dims["num_draft_tokens"],
             ),
-            candidates=candidates,
+            candidates=self.candidates,
         )
 
     def vocab_of(self, draft: DraftModel) -> HotVocab:
@@ -61,6 +65,13 @@ class ModelProposer(Proposer):
         """The verify tree, or the draft's own slots if those are more; ids may stand one ahead."""
         drafted = (self.dims["num_steps"] - 1) * self.dims["topk"]
         return 1 - self.shift + max(self.dims["num_draft_tokens"], drafted)
+
+    def idle(self) -> DraftState:
+        """The state of no requests; where candidates are drawn it has the law of no draws."""
+        none = torch.zeros(0, self.dims["draft_vocab"], device=self.device)
+        roots = torch.zeros(0, dtype=torch.int64, device=self.device)
+        law = self.candidates.root(none, roots, BatchSampling.idle(self.device)).law
+        return replace(DraftState.idle(self.dims, self.device), draft_probs=law)
 
     def after_prefill(self, batch: PrefillExtendInput, sampling: BatchSampling) -> DraftState:
         return self.extend.after_prefill(batch, sampling)
