@@ -86,6 +86,6 @@ class Drawn(Candidates):
         controls, lanes = sampling.controls, self.topk**2
         first = self.topk + (step - 1) * lanes
         coins_BL = coins(controls.seeds, positions_B, Stream.DRAFT, lanes=lanes, first_lane=first)
-        tokens, law = draw_step(logits_RV, controls, coins_BL.view(-1, self.topk))
+        tokens, law = draw_step(logits_RV, controls, coins_BL.view(len(logits_RV), self.topk))
         scores = rank_scores(len(tokens), self.topk, device=tokens.device)
         return StepChildren(scores=scores, tokens=tokens, law=law)

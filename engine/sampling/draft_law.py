@@ -115,9 +115,9 @@ class TreeLaw(DraftLaw):
     ) -> Self:
         """The laws of the selected nodes; `columns` is `engine.tree.law_columns` of the tree."""
         rows, vocab = root.probs.shape
-        expanded_BGV = torch.cat(
-            [root.probs.unsqueeze(1), *(step.probs.view(rows, -1, vocab) for step in steps)], dim=1
-        )
+        # Sizes written out: -1 is ambiguous when an idle rank brings no rows.
+        laws = [step.probs.view(rows, len(step.probs) // max(rows, 1), vocab) for step in steps]
+        expanded_BGV = torch.cat([root.probs.unsqueeze(1), *laws], dim=1)
         index = columns.unsqueeze(2).expand(*columns.shape, vocab)
         return cls(probs=expanded_BGV.gather(1, index), seal=_SEAL)
 

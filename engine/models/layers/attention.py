@@ -39,7 +39,8 @@ class Attention(nn.Module):
 
     def forward(self, x: Tensor, angles: Angles, plan: AttentionPlan) -> Tensor:
         """(T, width) -> (T, H)."""
-        qkv = self.qkv(x).view(x.shape[0], -1, self.head_dim)
+        # Every size is written out: -1 is ambiguous when an idle rank brings no rows.
+        qkv = self.qkv(x).view(x.shape[0], self.heads + 2 * self.kv_heads, self.head_dim)
         qk, v_TCE = qkv.split((self.heads + self.kv_heads, self.kv_heads), dim=1)
         if self.q_norm is not None and self.k_norm is not None:
             q_TQE, k_TCE = qk.split((self.heads, self.kv_heads), dim=1)
@@ -47,7 +48,7 @@ class Attention(nn.Module):
         # One rotation for queries and keys together: half the kernel launches.
         q_TQE, k_TCE = angles.rotate(qk).split((self.heads, self.kv_heads), dim=1)
         out_TQE = plan.attend(self.layer, q_TQE, k_TCE, v_TCE)
-        return self.out(out_TQE.reshape(x.shape[0], -1))
+        return self.out(out_TQE.reshape(x.shape[0], self.heads * self.head_dim))
 
     def weights(self) -> Iterator[WeightSlot]:
         """Slots named as in a checkpoint's `self_attn`."""
