@@ -88,12 +88,12 @@ def _on(before: object, mode: Mode) -> object:
             return before
         return property(*cast("list[Any]", made), doc=before.__doc__)
     if isinstance(before, classmethod | staticmethod):
-        found: object = before  # pyright: ignore[reportUnknownVariableType]  # no parameters to know
-        inner: object = cast(Any, found).__func__
+        static = isinstance(before, staticmethod)
+        inner: object = cast(Any, before).__func__
         made = cast(Any, _on(inner, mode))
         if made is inner:
-            return found
-        return staticmethod(made) if isinstance(found, staticmethod) else classmethod(made)
+            return cast(object, before)
+        return staticmethod(made) if static else classmethod(made)
     declared = contract_of(before)
     if declared is None or before is not declared.function:
         return before
