@@ -48,7 +48,7 @@ class HotVocab:
                 "(target id minus draft id): subtract arange(len(d2t)) if yours holds ids, or use "
                 "the target this draft was trained for"
             )
-        if len(hot.unique()) != len(hot):
+        if int(hot.bincount().max()) > 1:
             raise EngineError(
                 "d2t maps two draft ids to one target id; d2t holds offsets (target id minus "
                 "draft id): subtract arange(len(d2t)) if yours holds ids"

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import cast
 
 from engine.errors import EngineError
 
@@ -91,16 +92,21 @@ class SamplingParams:
 
     def _stops(self) -> None:
         # A lone string is a sequence too: iterating it would stop at each of its characters.
-        if not isinstance(self.stop, tuple) or not all(isinstance(s, str) for s in self.stop):
+        if not _all_of(self.stop, str):
             raise _refused("stop", self.stop, "give a tuple of strings, for example ('\\n\\n',)")
         if "" in self.stop:
             raise _refused("stop", self.stop, "leave the empty string out: it matches everywhere")
-        if not isinstance(self.stop_token_ids, tuple) or not all(
-            isinstance(i, int) and not isinstance(i, bool) and i >= 0 for i in self.stop_token_ids
-        ):
+        if not _all_of(self.stop_token_ids, int) or any(i < 0 for i in self.stop_token_ids):
             raise _refused(
                 "stop_token_ids", self.stop_token_ids, "give a tuple of token ids, each 0 or more"
             )
+
+
+def _all_of(value: object, kind: type) -> bool:
+    """Whether `value` is a tuple of `kind`, as its annotation promises and a caller may not."""
+    return isinstance(value, tuple) and all(
+        isinstance(one, kind) and not isinstance(one, bool) for one in cast("tuple[object]", value)
+    )
 
 
 def _refused(name: str, value: object, remedy: str) -> EngineError:

@@ -119,6 +119,10 @@ def setup(topk: int, num_steps: int, width: int, *, is_hot: bool, seed: int):
         steps.append(law)
     selected = select_nodes(levels, at, num_draft_tokens=width)
     structure = build_structure(selected.parent_list, selected.top_scores_index, at, topk=topk)
+    # Some candidates are foreign to their law (q = 0): they are passed over, never judged.
+    foreign = torch.rand(ROWS, width, generator=generator) < 0.15
+    anything = torch.randint(VOCAB, (ROWS, width), generator=generator)
+    draft_tokens = torch.where(foreign, anything, selected.draft_tokens)
     columns = law_columns(selected.parent_list, selected.top_scores_index)
     law = TreeLaw.assemble(root, steps, columns)
     padded = law.rows(torch.arange(ROWS - 4)).copied_into(torch.empty_like(law.probs))
@@ -130,7 +134,7 @@ def setup(topk: int, num_steps: int, width: int, *, is_hot: bool, seed: int):
     target = torch.where(same & has_law, spread, target)
     accept = random_coins(generator, ROWS, width)
     final = random_coins(generator, ROWS)
-    return hot, selected.draft_tokens, structure, padded, target, accept, final
+    return hot, draft_tokens, structure, padded, target, accept, final
 
 
 def expected(hot, tokens, structure, law, target, accept, final, accept_width):
