@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Float32, Int32, Int64
 from torch import Tensor
 
+import engine.vocabulary  # noqa: F401  declares the engine's own axis names
 from engine.attention.base import Ragged
 from engine.sampling import RootLaw, TreeLaw
 from shapecheck import Dims, carrier, contract, dtype, ids, invariant
@@ -204,6 +205,33 @@ class VerifyInput:
 
 @carrier
 @dataclass(slots=True, kw_only=True)
+class VerifyRows:
+    """The part of a VerifyInput that the target's forward reads: what a graph is fed."""
+
+    draft_tokens: Annotated[Int64[Tensor, "bs num_draft_tokens"], ids("target")]
+    tree_mask: Bool[Tensor, "bs num_draft_tokens num_draft_tokens"]
+    positions: Int64[Tensor, "bs num_draft_tokens"]
+    seq_lens: Int64[Tensor, "bs"]
+    slots: Int64[Tensor, "bs num_draft_tokens"]
+    req_rows_index: Int64[Tensor, "bs"]
+    max_seq_len: int
+
+    @classmethod
+    def of(cls, draft: VerifyInput) -> Self:
+        """The rows of this tree."""
+        return cls(
+            draft_tokens=draft.draft_tokens,
+            tree_mask=draft.tree_mask,
+            positions=draft.positions,
+            seq_lens=draft.seq_lens,
+            slots=draft.slots,
+            req_rows_index=draft.req_rows_index,
+            max_seq_len=draft.max_seq_len,
+        )
+
+
+@carrier
+@dataclass(slots=True, kw_only=True)
 class TargetRows:
     """What the target's forward of a tree gives, before anything is accepted."""
 
@@ -211,6 +239,34 @@ class TargetRows:
     hidden_states: (
         Annotated[Float[Tensor, "bs num_draft_tokens extend_hidden"], dtype("target")] | None
     )
+
+
+@carrier
+@dataclass(slots=True, kw_only=True)
+class DraftStep:
+    """One forward of the draft loop: K rows a request, each seeing the prefix and its ancestors.
+
+    `tail_slots` are the slots of every step of the loop, `tail_mask` those a row sees.
+    """
+
+    input_ids: Annotated[Int64[Tensor, "bs topk"], ids("target")]
+    positions: Int64[Tensor, "bs topk"]
+    hidden_states: Annotated[Float[Tensor, "bs*topk recurrent_hidden"], dtype("draft")] | None
+    slots: Int64[Tensor, "bs topk"]
+    tail_slots: Int64[Tensor, "bs draft_tail"]
+    tail_mask: Bool[Tensor, "bs topk draft_tail"]
+    seq_lens: Int64[Tensor, "bs"]
+    req_rows_index: Int64[Tensor, "bs"]
+    max_seq_len: int
+
+
+@carrier
+@dataclass(slots=True, kw_only=True)
+class StepRows:
+    """What one forward of the draft loop gives for every row."""
+
+    logits: Float32[Tensor, "bs*topk draft_vocab"]
+    hidden_states: Annotated[Float[Tensor, "bs*topk recurrent_hidden"], dtype("draft")] | None
 
 
 @carrier

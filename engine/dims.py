@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import engine.vocabulary  # noqa: F401  declares the engine's own axis names
 from engine.config import EngineConfig
 from engine.errors import CheckpointError
 from engine.models.config import ModelConfig
@@ -40,6 +41,7 @@ def build_dims(
         req_rows=(memory.req_rows, "max_requests + pad row"),
         max_context=(memory.max_context, "max_context + verify window"),
         num_slots=(memory.num_slots, "num_slots + pad slot"),
+        draft_tail=(max(config.steps() - 1, 0) * config.topk, "(num_steps-1)*topk"),
     )
     if draft is None:
         # Without a draft model what is proposed are the target's own ids.

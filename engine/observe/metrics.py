@@ -41,6 +41,12 @@ class Metrics:
     lengths: Counter[int] = field(default_factory=Counter)
     seconds: Counter[str] = field(default_factory=Counter)
 
+    def reset(self) -> None:
+        """Counting starts anew."""
+        self.prompt_tokens = self.output_tokens = self.preemptions = 0
+        self.lengths.clear()
+        self.seconds.clear()
+
     @contextmanager
     def time(self, phase: str) -> Iterator[None]:
         """The time inside counts for this phase."""

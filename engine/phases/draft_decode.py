@@ -4,11 +4,14 @@ B requests   K branching   R = B*K rows, request-major   S draft depth   N verif
 W slots of earlier steps and this one (K per step)   V draft vocabulary
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from engine.attention.base import AttentionBackend, Block
-from engine.carriers import BatchRows, DraftState, VerifyInput
+from engine.carriers import BatchRows, DraftState, DraftStep, StepRows, VerifyInput
+from engine.kv.table import RequestTable
 from engine.models.base import DraftModel
 from engine.proposers.candidates import Candidates
 from engine.sampling import HotVocab, RootLaw, StepLaw, TreeLaw
@@ -25,6 +28,32 @@ from engine.tree import (
 from shapecheck import Dims, contract
 
 
+class StepForward:
+    """The part of draft decode that a graph replays: one draft forward of B*K rows."""
+
+    def __init__(self, *, draft: DraftModel, attention: AttentionBackend, shift: int) -> None:
+        self.draft = draft
+        self.attention = attention
+        self.shift = shift
+
+    def __call__(self, step: DraftStep) -> StepRows:
+        """Logits and recurrent state of every node of the frontier; its KV is in its slot."""
+        plan = self.attention.plan_block(
+            Block(
+                req_rows_B=step.req_rows_index,
+                prefix_lens_B=step.seq_lens + (1 - self.shift),
+                slots_BR=step.slots,
+                tail_slots_BW=step.tail_slots,
+                mask_BRW=step.tail_mask,
+                max_prefix=step.max_seq_len + (1 - self.shift),
+            )
+        )
+        out = self.draft(
+            step.input_ids.flatten(), step.positions.flatten(), step.hidden_states, plan
+        )
+        return StepRows(logits=self.draft.logits(out.rows_TH), hidden_states=out.recurrent_TR)
+
+
 class DraftDecode:
     """Chains and trees are one loop: a chain is a tree with K = 1."""
 
@@ -32,18 +61,20 @@ class DraftDecode:
         self,
         *,
         dims: Dims,
-        draft: DraftModel,
-        attention: AttentionBackend,
+        table: RequestTable,
+        forward: Callable[[DraftStep], StepRows],
         shift: int,
         vocab: HotVocab,
         candidates: Candidates,
     ) -> None:
         self.dims = dims
-        self.draft = draft
-        self.attention = attention
+        self.table = table
+        self.forward = forward
         self.shift = shift
         self.vocab = vocab
         self.candidates = candidates
+        # Every step has the tail of the last one, so that one graph serves all of them.
+        self.tail = (dims["num_steps"] - 1) * dims["topk"]
 
     @contract(phase="draft_decode")
     def run(self, state: DraftState, rows: BatchRows, sampling: BatchSampling) -> VerifyInput:
@@ -52,48 +83,53 @@ class DraftDecode:
         level, frontier = first_level(state.topk_p, self.vocab.target_ids(state.topk_index))
         levels, laws = [level], []
         hidden_RX = _repeated(state.hidden_states, topk)
-        # A row sees itself, and what its parent saw.
-        seen_BKW = torch.eye(topk, dtype=torch.bool, device=level.tokens.device)
-        seen_BKW = seen_BKW.expand(len(level.tokens), topk, topk)
+        seen_BKW = self._nothing_seen(len(level.tokens))
         for step in range(1, self.dims["num_steps"]):
-            logits_RV, hidden_RX = self._forward(frontier, hidden_RX, seen_BKW, rows, step)
-            children = self.candidates.step(logits_RV, rows.seq_lens, sampling, step=step)
+            batch = self._step(frontier, hidden_RX, seen_BKW, rows, step)
+            found = self.forward(batch)
+            children = self.candidates.step(found.logits, rows.seq_lens, sampling, step=step)
             tokens_RK = self.vocab.target_ids(children.tokens)
             level, frontier = next_level(frontier, children.scores, tokens_RK, step=step)
             levels.append(level)
             laws.append(children.law)
-            hidden_RX = None if hidden_RX is None else hidden_RX[frontier.parent_rows]
-            seen_BKW = _inherited(seen_BKW, frontier.parent_rows)
+            # A child continues its parent's state and sees what its parent saw.
+            hidden_RX = _of_parents(found.hidden_states, frontier)
+            seen_BKW = batch.tail_mask.flatten(0, 1)[frontier.parent_rows].view(seen_BKW.shape)
         nodes = select_nodes(
             levels, state.bonus_tokens, num_draft_tokens=self.dims["num_draft_tokens"]
         )
         return self._tree(nodes, rows, _tree_law(state.draft_probs, laws, nodes))
 
-    def _forward(
+    def _nothing_seen(self, requests: int) -> Tensor:
+        size = (requests, self.dims["topk"], self.tail)
+        return torch.zeros(size, dtype=torch.bool, device=self.table.slots_PM.device)
+
+    def _step(
         self,
         frontier: Frontier,
         hidden_RX: Tensor | None,
         seen_BKW: Tensor,
         rows: BatchRows,
         step: int,
-    ) -> tuple[Tensor, Tensor | None]:
-        topk = frontier.tokens.shape[1]
+    ) -> DraftStep:
+        topk = self.dims["topk"]
+        columns_W = torch.arange(self.tail, device=seen_BKW.device)
         first_B1 = rows.seq_lens[:, None] + (1 - self.shift)
-        columns_W = torch.arange(step * topk, device=first_B1.device)
-        slots_BW = self.attention.table.columns_of(rows.req_rows_index, first_B1 + columns_W)
-        plan = self.attention.plan_block(
-            Block(
-                req_rows_B=rows.req_rows_index,
-                prefix_lens_B=rows.seq_lens + (1 - self.shift),
-                slots_BR=slots_BW[:, -topk:],
-                tail_slots_BW=slots_BW,
-                mask_BRW=seen_BKW,
-                max_prefix=rows.max_seq_len + (1 - self.shift),
-            )
+        tail_slots_BW = self.table.columns_of(rows.req_rows_index, first_B1 + columns_W)
+        mine = slice((step - 1) * topk, step * topk)
+        # Row k writes the k-th slot of its step, and sees itself.
+        itself_KW = columns_W == columns_W[mine][:, None]
+        return DraftStep(
+            input_ids=frontier.tokens,
+            positions=(first_B1 + (step - 1)).expand(-1, topk),
+            hidden_states=hidden_RX,
+            slots=tail_slots_BW[:, mine],
+            tail_slots=tail_slots_BW,
+            tail_mask=seen_BKW | itself_KW,
+            seq_lens=rows.seq_lens,
+            req_rows_index=rows.req_rows_index,
+            max_seq_len=rows.max_seq_len,
         )
-        positions_R = (first_B1 + (step - 1)).expand(-1, topk).flatten()
-        out = self.draft(frontier.tokens.flatten(), positions_R, hidden_RX, plan)
-        return self.draft.logits(out.rows_TH), out.recurrent_TR
 
     def _tree(self, nodes: SelectedNodes, rows: BatchRows, law: TreeLaw | None) -> VerifyInput:
         structure = build_structure(
@@ -108,9 +144,7 @@ class DraftDecode:
             next_sibling=structure.next_sibling,
             draft_probs=law,
             seq_lens=rows.seq_lens,
-            slots=self.attention.table.columns_of(
-                rows.req_rows_index, rows.seq_lens[:, None] + columns_N
-            ),
+            slots=self.table.columns_of(rows.req_rows_index, rows.seq_lens[:, None] + columns_N),
             req_rows_index=rows.req_rows_index,
             max_seq_len=rows.max_seq_len,
         )
@@ -120,14 +154,8 @@ def _repeated(hidden_BX: Tensor | None, topk: int) -> Tensor | None:
     return None if hidden_BX is None else hidden_BX.repeat_interleave(topk, dim=0)
 
 
-def _inherited(seen_BKW: Tensor, parent_rows: Tensor) -> Tensor:
-    """What the next frontier sees: what its parents saw, and itself among K new slots."""
-    requests, topk, width = seen_BKW.shape
-    parents_BKW = seen_BKW.reshape(requests * topk, width)[parent_rows]
-    itself_KK = torch.eye(topk, dtype=torch.bool, device=seen_BKW.device)
-    return torch.cat(
-        (parents_BKW.view(requests, topk, width), itself_KK.expand(requests, topk, topk)), dim=2
-    )
+def _of_parents(hidden_RX: Tensor | None, frontier: Frontier) -> Tensor | None:
+    return None if hidden_RX is None else hidden_RX[frontier.parent_rows]
 
 
 def _tree_law(

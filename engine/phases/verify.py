@@ -6,7 +6,7 @@ B requests   N verify width, root included   V target vocabulary   X width fed t
 from collections.abc import Callable
 
 from engine.attention.base import AttentionBackend, Block
-from engine.carriers import TargetRows, VerifyInput, VerifyOutput
+from engine.carriers import TargetRows, VerifyInput, VerifyOutput, VerifyRows
 from engine.models.base import Feed, LanguageModel
 from engine.phases.accept import Accept
 from engine.sampling.batch import BatchSampling
@@ -21,7 +21,7 @@ class VerifyForward:
         self.attention = attention
         self.feed = feed
 
-    def __call__(self, draft: VerifyInput) -> TargetRows:
+    def __call__(self, draft: VerifyRows) -> TargetRows:
         """Logits and hidden states of every node; its KV is in its slot."""
         plan = self.attention.plan_block(
             Block(
@@ -47,7 +47,7 @@ class Verify:
     """One target forward and the acceptance of its verdict."""
 
     def __init__(
-        self, *, dims: Dims, forward: Callable[[VerifyInput], TargetRows], accept: Accept
+        self, *, dims: Dims, forward: Callable[[VerifyRows], TargetRows], accept: Accept
     ) -> None:
         self.dims = dims
         self.forward = forward
@@ -56,7 +56,7 @@ class Verify:
     @contract(phase="verify")
     def run(self, draft: VerifyInput, sampling: BatchSampling) -> VerifyOutput:
         """The accepted path of each tree; nothing is committed yet."""
-        rows = self.forward(draft)
+        rows = self.forward(VerifyRows.of(draft))
         accepted = self.accept(rows.logits, draft, sampling)
         return VerifyOutput(
             logits=rows.logits,

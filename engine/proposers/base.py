@@ -19,6 +19,7 @@ from engine.carriers import (
     VerifyInput,
 )
 from engine.config import EngineConfig
+from engine.graphs.runner import Graphs
 from engine.kv.table import RequestTable
 from engine.models.base import DraftModel, Hidden
 from engine.phases.accept import Accept
@@ -36,6 +37,7 @@ class Parts:
     device: torch.device
     draft: DraftModel | None
     attention: AttentionBackend | None
+    graphs: Graphs
 
 
 class Proposer(ABC):

@@ -13,9 +13,10 @@ from engine.carriers import (
     VerifyExtendInput,
     VerifyInput,
 )
+from engine.graphs.buffers import DraftStepBuffers, VerifyExtendBuffers
 from engine.models.base import DraftModel
 from engine.phases.accept import AcceptChosen, AcceptDrawn
-from engine.phases.draft_decode import DraftDecode
+from engine.phases.draft_decode import DraftDecode, StepForward
 from engine.phases.draft_extend import DraftExtend, VerifyExtendForward
 from engine.proposers.base import Parts, Proposer
 from engine.proposers.candidates import Chosen, Drawn
@@ -37,8 +38,11 @@ class ModelProposer(Proposer):
         self.accept = AcceptDrawn(parts.dims, vocab) if drawn else AcceptChosen(parts.dims)
         self.decode = DraftDecode(
             dims=parts.dims,
-            draft=parts.draft,
-            attention=parts.attention,
+            table=parts.table,
+            forward=parts.graphs.wrap(
+                StepForward(draft=parts.draft, attention=parts.attention, shift=self.shift),
+                DraftStepBuffers,
+            ),
             shift=self.shift,
             vocab=vocab,
             candidates=self.candidates,
@@ -47,11 +51,14 @@ class ModelProposer(Proposer):
             dims=parts.dims,
             draft=parts.draft,
             attention=parts.attention,
-            forward=VerifyExtendForward(
-                draft=parts.draft,
-                attention=parts.attention,
-                shift=self.shift,
-                width=parts.dims["num_draft_tokens"],
+            forward=parts.graphs.wrap(
+                VerifyExtendForward(
+                    draft=parts.draft,
+                    attention=parts.attention,
+                    shift=self.shift,
+                    width=parts.dims["num_draft_tokens"],
+                ),
+                VerifyExtendBuffers,
             ),
             candidates=self.candidates,
         )
