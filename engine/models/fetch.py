@@ -15,6 +15,8 @@ from pathlib import Path
 
 from engine.errors import EngineError
 
+log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WheelFile:
@@ -44,7 +46,7 @@ def fetch(
     wanted: WheelFile,
     *,
     folder: Path | None = None,
-    tell: Callable[[str], None] = logging.getLogger(__name__).info,
+    tell: Callable[[str], None] = log.info,
 ) -> Path:
     """The path of the file, downloaded on first use; EngineError when that fails.
 
