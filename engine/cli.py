@@ -87,7 +87,7 @@ def run(
         seed=seed,
         stop=stop,
     )
-    text = click.get_text_stream("stdin").read() if prompt == "-" else prompt
+    text = sys.stdin.read() if prompt == "-" else prompt
     llm = LLM.of(EngineConfig.of(**settings))
     if chat:
         text = llm.tokenizer.chat([{"role": "user", "content": text}])

@@ -135,9 +135,7 @@ def hidden_states(target: CausalLM, tokens: list[int]) -> Tensor:
 @pytest.mark.parametrize("shape", ["chain of 4", "tree"])
 def test_an_eagle_head_reads_every_position_once(shape: str, chunk: int) -> None:
     """Position p: the target's hidden state of p beside token p+1, no position left out."""
-    config = EngineConfig.of(
-        target="tiny", algorithm="eagle", prefill_chunk=chunk, **SHAPES[shape]
-    )
+    config = EngineConfig.of(target="tiny", algorithm="eagle", prefill_chunk=chunk, **SHAPES[shape])
     pair = tiny_pair(config)
     assert isinstance(pair.draft, Eagle1)
     head = RecordingHead(pair.draft, pair.target)
