@@ -51,12 +51,15 @@ class Engine:
         check_target(self.dims, pair.target)
         self.table = RequestTable(rows=memory.req_rows, columns=columns, device=device)
         self.target_pool = self._pool(pair.target.config, memory)
+        # Once, whatever the level: a pool with the other model's heads is wrong from the start.
+        self.target_pool.as_target().check(self.dims)
         self.draft_pool = None
         draft_attention = None
         if pair.draft is not None:
             inner = pair.draft.model if isinstance(pair.draft, StandaloneDraft) else pair.draft
             check_draft(self.dims, inner)
             self.draft_pool = self._pool(pair.draft.config, memory)
+            self.draft_pool.as_draft().check(self.dims)
             draft_attention = SdpaBackend(self.draft_pool, self.table)
         attention = SdpaBackend(self.target_pool, self.table)
         graphs = (Replayed if config.graphs else Graphs)(

@@ -1,14 +1,45 @@
 """KVPool: the keys and values of one model, one row per slot and layer.
 
 Z slots, pad slot 0 included   C key/value heads   E head width   T rows written
+
+Annotations are evaluated, so this module has no `from __future__ import annotations`.
 """
 
-from __future__ import annotations
+from dataclasses import dataclass
+from typing import Annotated
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from engine.models.config import ModelConfig
+from shapecheck import carrier, dtype
+
+
+@carrier
+@dataclass(slots=True, kw_only=True)
+class TargetKV:
+    """The target's pool, layer by layer."""
+
+    keys: list[
+        Annotated[Float[Tensor, "num_slots target_kv_heads target_head_dim"], dtype("target")]
+    ]
+    values: list[
+        Annotated[Float[Tensor, "num_slots target_kv_heads target_head_dim"], dtype("target")]
+    ]
+
+
+@carrier
+@dataclass(slots=True, kw_only=True)
+class DraftKV:
+    """The draft's pool, layer by layer; it has as many slots as the target's."""
+
+    keys: list[
+        Annotated[Float[Tensor, "num_slots draft_kv_heads draft_head_dim"], dtype("draft")]
+    ]
+    values: list[
+        Annotated[Float[Tensor, "num_slots draft_kv_heads draft_head_dim"], dtype("draft")]
+    ]
 
 
 class KVPool:
@@ -33,15 +64,13 @@ class KVPool:
         ]
         self.values_ZCE = [torch.zeros_like(keys) for keys in self.keys_ZCE]
 
-    @property
-    def num_slots(self) -> int:
-        """Rows of every tensor, the pad slot included."""
-        return self.keys_ZCE[0].shape[0]
+    def as_target(self) -> TargetKV:
+        """The same tensors as what the target's phases expect."""
+        return TargetKV(keys=self.keys_ZCE, values=self.values_ZCE)
 
-    @property
-    def device(self) -> torch.device:
-        """Where the pool lives."""
-        return self.keys_ZCE[0].device
+    def as_draft(self) -> DraftKV:
+        """The same tensors as what the draft's phases expect."""
+        return DraftKV(keys=self.keys_ZCE, values=self.values_ZCE)
 
     def store(self, layer: int, slots_T: Tensor, k_TCE: Tensor, v_TCE: Tensor) -> None:
         """Row t of k and v is what slot slots_T[t] holds in this layer."""
