@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-# A character has at most four bytes, hence at most four tokens. What is still broken after that
-# many is not an unfinished character but invalid bytes, and is shown as such.
+# A character has at most four bytes, hence at most four tokens: what a fifth one does not complete
+# began with invalid bytes, which are shown as such.
 _LONGEST_CHARACTER = 4
 # Enough context for decoders that treat the first token of a text differently.
 _CONTEXT = 6
@@ -14,30 +14,29 @@ class Detokenizer:
     """The text of a growing token list; the pieces joined are the decoded whole.
 
     `decode` maps ids to text and writes U+FFFD for bytes that form no character. `prompt` is the
-    context the first token continues; its text is not returned.
+    text the first token continues, of whole characters; it is not returned.
     """
 
     def __init__(self, decode: Callable[[Sequence[int]], str], prompt: Sequence[int] = ()) -> None:
         self._decode = decode
         self._window = _context_of(prompt, decode)
-        self._shown = len(decode(self._window).rstrip(_BROKEN))
-        self._fresh = len(self._window)
-        self._waiting = 0
+        self._shown = len(decode(self._window))
+        # Where the tokens since the last whole text begin, and those of an unfinished character.
+        self._fresh = self._unsure = len(self._window)
 
     def push(self, token: int) -> str:
         """The text that has become certain with this token, often empty inside a character."""
         self._window.append(token)
-        self._waiting += 1
         text = self._decode(self._window)
         certain = text.rstrip(_BROKEN)
-        if certain != text and self._waiting <= _LONGEST_CHARACTER:
-            piece = self._release(certain)
-            if piece:
-                self._waiting = 1
-            return piece
-        piece = self._release(text)
-        self._waiting = 0
-        self._forget()
+        piece = self._release(certain)
+        if certain == text:
+            self._forget()
+        elif piece:
+            self._unsure = len(self._window) - 1
+        elif len(self._window) - self._unsure > _LONGEST_CHARACTER:
+            self._unsure += 1
+            piece = self._release(self._decode(self._window[: self._unsure]))
         return piece
 
     def flush(self) -> str:
@@ -55,7 +54,7 @@ class Detokenizer:
         text = self._decode(recent)
         if text:
             self._window, self._shown = recent, len(text)
-        self._fresh = len(self._window)
+        self._fresh = self._unsure = len(self._window)
 
 
 def _context_of(prompt: Sequence[int], decode: Callable[[Sequence[int]], str]) -> list[int]:

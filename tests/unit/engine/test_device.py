@@ -41,7 +41,9 @@ PARAMS = [
 ]
 
 
-def iteration(topk: int, *, drawn: bool, device: torch.device) -> tuple[Callable, list[Tensor]]:
+def iteration(
+    topk: int, *, draws: bool, device: torch.device
+) -> tuple[Callable[..., list[Tensor]], list[Tensor]]:
     """One speculative iteration on `device`, and inputs for it on the CPU."""
     controls = BatchControls.of(PARAMS, [3, 4, 2**40], device=device)
     ids = torch.arange(HOT, device=device)
@@ -52,38 +54,34 @@ def iteration(topk: int, *, drawn: bool, device: torch.device) -> tuple[Callable
     counts = TokenCounts(in_prompt=in_output == 1, in_output=in_output)
     width = 3 if topk == 1 else 2 + 2 * topk
 
-    def children(logits: Tensor, coins_RK: Tensor, draw: Callable) -> tuple:
-        if not drawn:
-            probs, tokens = choose_children(logits, topk=topk)
-            return probs, hot.target_ids(tokens), None
-        tokens, law = draw(logits, controls, coins_RK)
-        return rank_scores(len(logits), topk, device=device), hot.target_ids(tokens), law
+    def children(logits: Tensor, lanes_RK: Tensor, draw: Callable[..., tuple]) -> tuple:
+        if not draws:
+            return (*choose_children(logits, topk=topk), None)
+        tokens, law = draw(logits, controls, lanes_RK)
+        return rank_scores(len(logits), topk, device=device), tokens, law
 
     def step(draft: Tensor, deeper: Tensor, target: Tensor, seq_lens: Tensor) -> list[Tensor]:
         lanes = coins(controls.seeds, seq_lens, Stream.DRAFT, lanes=topk + topk * topk)
         scores, tokens, root = children(draft, lanes[:, :topk], draw_root)
-        level, frontier = first_level(scores, tokens)
+        level, frontier = first_level(scores, hot.target_ids(tokens))
         scores, tokens, below = children(deeper, lanes[:, topk:].reshape(-1, topk), draw_step)
-        last, _ = next_level(frontier, scores, tokens, step=1)
+        last, _ = next_level(frontier, scores, hot.target_ids(tokens), step=1)
         selected = select_nodes([level, last], seq_lens % VOCAB, num_draft_tokens=width)
         tree = build_structure(selected.parent_list, selected.top_scores_index, seq_lens, topk=topk)
         logits = penalise(target, selected.draft_tokens, tree.tree_mask, counts, controls)
-        law_BNV = sampling_law(logits, controls)
+        inputs = (sampling_law(logits, controls), selected.draft_tokens)
         accept = coins(controls.seeds, seq_lens, Stream.ACCEPT, lanes=width)
-        if root is None:
-            accepted = accept_matching(
-                law_BNV, selected.draft_tokens, tree.tree_mask, accept, accept_width=3
-            )
+        final = coins(controls.seeds, seq_lens, Stream.FINAL, lanes=1).squeeze(1)
+        if not draws:
+            accepted = accept_matching(*inputs, tree.tree_mask, accept, accept_width=3)
         else:
             columns = law_columns(selected.parent_list, selected.top_scores_index)
             law = TreeLaw.assemble(root, [below], columns)
-            final = coins(controls.seeds, seq_lens, Stream.FINAL, lanes=1)[:, 0]
-            inputs = (law_BNV, selected.draft_tokens, law, hot)
             links = (tree.next_child, tree.next_sibling)
             accepted = (
-                accept_chain(*inputs, accept, final, accept_width=3)
+                accept_chain(*inputs, law, hot, accept, final, accept_width=3)
                 if topk == 1
-                else accept_tree(*inputs, *links, accept, final, accept_width=3)
+                else accept_tree(*inputs, law, hot, *links, accept, final, accept_width=3)
             )
         after = counts.after(selected.draft_tokens, accepted.accept_index)
         logprobs = token_logprobs(target, accepted.predict, count=2)
@@ -105,13 +103,13 @@ def iteration(topk: int, *, drawn: bool, device: torch.device) -> tuple[Callable
 
 
 KINDS = [(1, True), (2, True), (1, False), (3, False)]
-names = pytest.mark.parametrize(("topk", "drawn"), KINDS)
+names = pytest.mark.parametrize(("topk", "draws"), KINDS)
 
 
 @names
-def test_no_value_is_read_on_the_host(topk, drawn):
+def test_no_value_is_read_on_the_host(topk, draws):
     """Tensors on the meta device have no values: reading one raises."""
-    step, inputs = iteration(topk, drawn=drawn, device=torch.device("meta"))
+    step, inputs = iteration(topk, draws=draws, device=torch.device("meta"))
     outputs = step(*(tensor.to("meta") for tensor in inputs))
     assert outputs[1].shape == (ROWS, 3)
     assert all(output.is_meta for output in outputs)
@@ -124,9 +122,9 @@ def test_reading_a_value_would_be_seen():
 
 @pytest.mark.gpu
 @names
-def test_cuda_agrees_with_the_cpu_and_replays_in_a_graph(topk, drawn):
-    step, inputs = iteration(topk, drawn=drawn, device=torch.device("cpu"))
-    on_cuda, _ = iteration(topk, drawn=drawn, device=torch.device("cuda"))
+def test_cuda_agrees_with_the_cpu_and_replays_in_a_graph(topk, draws):
+    step, inputs = iteration(topk, draws=draws, device=torch.device("cpu"))
+    on_cuda, _ = iteration(topk, draws=draws, device=torch.device("cuda"))
     static = [tensor.cuda() for tensor in inputs]
     torch.cuda.set_sync_debug_mode("error")
     try:

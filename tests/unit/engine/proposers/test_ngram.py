@@ -18,7 +18,7 @@ def search(history: list[int], max_n: int, min_n: int) -> tuple[int, int] | None
     return None
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200, deadline=None, derandomize=True)
 @given(
     st.lists(st.integers(0, 3), min_size=1, max_size=24),
     st.integers(1, 4),

@@ -53,6 +53,13 @@ def test_coins_are_doubles_in_the_unit_interval_and_all_different():
     assert bool((table.float().double() != table).any())
 
 
+def test_every_bit_of_seed_and_position_counts():
+    bits = 2 ** torch.arange(63)
+    zero = torch.zeros(63, dtype=torch.int64)
+    for seeds, positions in ((bits, zero), (zero, bits)):
+        assert len(coins(seeds, positions, Stream.DRAFT, lanes=1).unique()) == 63
+
+
 def test_no_request_no_coin():
     none = torch.empty(0, dtype=torch.int64)
     assert coins(none, none, Stream.DRAFT, lanes=4).shape == (0, 4)

@@ -74,6 +74,15 @@ def test_filter_merge_idle_and_buffers_keep_the_law(controls, logits):
     assert not buffer[2:].any()
 
 
+@pytest.mark.parametrize("topk", [1, 2])
+def test_an_idle_rank_assembles_a_law_of_no_rows(topk):
+    idle = BatchControls.of([], [], device=CPU)
+    _, root = draw_root(torch.zeros(0, 5), idle, torch.zeros(0, topk).double())
+    _, step = draw_step(torch.zeros(0, 5), idle, torch.zeros(0, topk).double())
+    law = TreeLaw.assemble(root, [step], torch.zeros(0, 4, dtype=torch.int64))
+    assert (law.probs.shape, law.probs.dtype) == ((0, 4, 5), torch.float32)
+
+
 def dims(draft_vocab: int) -> Dims:
     model = {"num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 4}
     return Dims.from_configs(

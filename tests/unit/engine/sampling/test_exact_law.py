@@ -278,7 +278,7 @@ def cases(draw_from, max_vocab: int):
 
 
 quick = settings(
-    max_examples=40,
+    max_examples=25,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -34,7 +34,7 @@ from engine.tree import (
 )
 
 CPU = torch.device("cpu")
-ROWS, VOCAB = 60_000, 6
+ROWS, VOCAB = 30_000, 6
 FALSE_ALARM = 1e-9
 HOT = torch.tensor([0, 2, 3, 5])
 

@@ -122,7 +122,7 @@ def run(topk, num_steps, width, requests):
     return select_nodes(levels, bonus, num_draft_tokens=width), frontiers
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(drafts())
 def test_build_and_accept_agree_with_plain_python(draft):
     topk, num_steps, width, requests, predict = draft
@@ -161,7 +161,7 @@ def test_build_and_accept_agree_with_plain_python(draft):
         ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(drafts())
 def test_law_columns_find_the_expansion_of_every_parent(draft):
     topk, num_steps, width, requests, _ = draft
@@ -209,12 +209,14 @@ def test_a_broken_draft_still_makes_a_tree():
     level, frontier = first_level(broken, torch.tensor([[0, 1]]))
     below = torch.tensor([[float("inf"), float("nan")], [float("nan"), 3.0]])
     last, _ = next_level(frontier, below, torch.tensor([[2, 3], [4, 5]]), step=1)
-    selected = select_nodes([level, last], torch.tensor([9]), num_draft_tokens=4)
+    # Rank 1 scores one and so does its child of rank 1; a parent wins the tie against its child.
+    chosen = {2: [1], 3: [1, 5], 4: [0, 1, 5]}
+    for width, index in chosen.items():
+        selected = select_nodes([level, last], torch.tensor([9]), num_draft_tokens=width)
+        assert selected.top_scores_index.tolist() == [index]
     structure = build_structure(
         selected.parent_list, selected.top_scores_index, torch.tensor([0]), topk=2
     )
-    # Rank 1 scores one and so does its child of rank 1; a parent wins the tie against its child.
-    assert selected.top_scores_index.tolist() == [[0, 1, 5]]
     assert structure.positions.tolist() == [[0, 1, 1, 2]]
 
 
