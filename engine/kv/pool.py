@@ -34,9 +34,7 @@ class TargetKV:
 class DraftKV:
     """The draft's pool, layer by layer; it has as many slots as the target's."""
 
-    keys: list[
-        Annotated[Float[Tensor, "num_slots draft_kv_heads draft_head_dim"], dtype("draft")]
-    ]
+    keys: list[Annotated[Float[Tensor, "num_slots draft_kv_heads draft_head_dim"], dtype("draft")]]
     values: list[
         Annotated[Float[Tensor, "num_slots draft_kv_heads draft_head_dim"], dtype("draft")]
     ]

