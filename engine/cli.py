@@ -19,10 +19,12 @@ from shapecheck.errors import ShapecheckError
 
 F = TypeVar("F", bound=Callable[..., object])
 
-_BENCH_PROMPT = (
-    "Repeat the list. apples, pears, plums, cherries, grapes, lemons, figs, dates. "
-    "apples, pears, plums, cherries, grapes, lemons, figs, dates. apples, pears,"
+# Text that repeats itself, as edits and extractions do: what prompt lookup is for.
+_FUNCTIONS = (
+    "def area(width, height):\n    return width * height\n\n"
+    "def volume(width, height, depth):\n    return width * height * depth\n\n"
 )
+_BENCH_PROMPT = 2 * _FUNCTIONS + "def area("
 _MODEL_OPTIONS = (
     click.option("--target", default="smollm2", help="smollm2, a model folder or a .gguf file."),
     click.option("--draft", default=None, help="Folder of the draft model or head."),
