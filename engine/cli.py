@@ -24,7 +24,7 @@ _FUNCTIONS = (
     "def area(width, height):\n    return width * height\n\n"
     "def volume(width, height, depth):\n    return width * height * depth\n\n"
 )
-_BENCH_PROMPT = 2 * _FUNCTIONS + "def area("
+BENCH_PROMPT = 2 * _FUNCTIONS + "def area("
 _MODEL_OPTIONS = (
     click.option("--target", default="smollm2", help="smollm2, a model folder or a .gguf file."),
     click.option("--draft", default=None, help="Folder of the draft model or head."),
@@ -100,7 +100,7 @@ def run(
 
 
 @commands.command()
-@click.option("--prompt", default=_BENCH_PROMPT, help="The text that every request continues.")
+@click.option("--prompt", default=BENCH_PROMPT, help="The text that every request continues.")
 @click.option("--max-tokens", default=64, help="Tokens of each request.")
 @click.option("--requests", default=1, help="How many requests run together.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -139,6 +139,7 @@ def _as_json(results: Mapping[str, Snapshot], same: bool) -> dict[str, object]:
                 "accept_length": snapshot.accept_length,
                 "acceptance_by_position": snapshot.acceptance_by_position,
                 "seconds": snapshot.seconds,
+                "busy_seconds": snapshot.busy_seconds,
                 "output_tokens": snapshot.output_tokens,
             }
             for name, snapshot in results.items()

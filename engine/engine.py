@@ -98,6 +98,7 @@ class Engine:
                     accept=proposer.accept,
                 ),
                 commit=Commit(dims=self.dims, table=self.table, shift=kind.shift),
+                metrics=self.metrics,
             ),
             self.memory,
             metrics=self.metrics,

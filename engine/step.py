@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.carriers import BatchRows, DraftState, Emitted, PrefillOutput, VerifyOutput
+from engine.observe.metrics import Metrics
 from engine.phases.commit import Commit
 from engine.phases.prefill import Prefill
 from engine.phases.verify import Verify
@@ -30,21 +31,28 @@ class Step:
     proposer: Proposer
     verify: Verify
     commit: Commit
+    metrics: Metrics
 
     def read(
         self, prompts: PromptBatch, sampling: BatchSampling
     ) -> tuple[PrefillOutput, DraftState]:
         """The prompts' tokens have their KV; the state is that of the prompts that end here."""
-        target_input = prompts.target_input()
-        output = self.prefill.run(target_input)
-        bonus = sampling.first_tokens(output.logits, target_input.seq_lens)
-        draft_input = prompts.draft_input(output.hidden_states, bonus)
-        return output, self.proposer.after_prefill(draft_input, sampling)
+        with self.metrics.time("prefill"):
+            target_input = prompts.target_input()
+            output = self.prefill.run(target_input)
+            bonus = sampling.first_tokens(output.logits, target_input.seq_lens)
+        with self.metrics.time("draft extend"):
+            draft_input = prompts.draft_input(output.hidden_states, bonus)
+            return output, self.proposer.after_prefill(draft_input, sampling)
 
     def iterate(self, live: Live) -> tuple[Emitted, VerifyOutput]:
         """Every request grows by its accepted tokens; with no requests each forward has no rows."""
-        tree = self.proposer.propose(live.state, live.rows, live.sampling)
-        verified = self.verify.run(tree, live.sampling)
-        extend, emitted = self.commit.run(tree, verified, live.rows)
-        live.state = self.proposer.after_verify(extend, live.sampling)
+        with self.metrics.time("draft decode"):
+            tree = self.proposer.propose(live.state, live.rows, live.sampling)
+        with self.metrics.time("verify"):
+            verified = self.verify.run(tree, live.sampling)
+        with self.metrics.time("commit"):
+            extend, emitted = self.commit.run(tree, verified, live.rows)
+        with self.metrics.time("draft extend"):
+            live.state = self.proposer.after_verify(extend, live.sampling)
         return emitted, verified

@@ -14,6 +14,8 @@ class Snapshot:
     """The counts of an engine since it was built or reset; times are wall-clock seconds.
 
     `acceptance_by_position[i]` is the share of request-iterations whose draft token i+1 was kept.
+    `seconds` are by phase, `busy_seconds` those of whole turns. On a GPU a phase only launches
+    its work: the wait for it shows in "read back".
     """
 
     requests_iterated: int
@@ -23,12 +25,12 @@ class Snapshot:
     accept_length: float
     acceptance_by_position: tuple[float, ...]
     seconds: dict[str, float]
+    busy_seconds: float
 
     @property
     def tokens_per_second(self) -> float:
-        """Output tokens by the time spent in prefill and iterations."""
-        spent = sum(self.seconds.values())
-        return self.output_tokens / spent if spent else 0.0
+        """Output tokens by the time the scheduler was at work."""
+        return self.output_tokens / self.busy_seconds if self.busy_seconds else 0.0
 
 
 @dataclass(slots=True)
@@ -38,12 +40,14 @@ class Metrics:
     prompt_tokens: int = 0
     output_tokens: int = 0
     preemptions: int = 0
+    busy_seconds: float = 0.0
     lengths: Counter[int] = field(default_factory=Counter)
     seconds: Counter[str] = field(default_factory=Counter)
 
     def reset(self) -> None:
         """Counting starts anew."""
         self.prompt_tokens = self.output_tokens = self.preemptions = 0
+        self.busy_seconds = 0.0
         self.lengths.clear()
         self.seconds.clear()
 
@@ -55,6 +59,15 @@ class Metrics:
             yield
         finally:
             self.seconds[phase] += time.perf_counter() - start
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """The time inside is a turn of the scheduler."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.busy_seconds += time.perf_counter() - start
 
     def count_prompt(self, tokens: int) -> None:
         """So many prompt tokens were computed."""
@@ -82,4 +95,5 @@ class Metrics:
             accept_length=tokens / total if total else 0.0,
             acceptance_by_position=tuple(n / total for n in kept),
             seconds=dict(self.seconds),
+            busy_seconds=self.busy_seconds,
         )

@@ -75,12 +75,13 @@ class Scheduler:
     @torch.inference_mode()
     def turn(self) -> list[Request]:
         """One turn; returns the requests that grew, finished ones included."""
-        self._admit()
-        grown: list[Request] = []
-        if self.reading:
-            grown += self._read_prompts()
-        if self.running.requests:
-            grown += self._iterate()
+        with self.metrics.turn():
+            self._admit()
+            grown: list[Request] = []
+            if self.reading:
+                grown += self._read_prompts()
+            if self.running.requests:
+                grown += self._iterate()
         return grown
 
     @torch.inference_mode()
@@ -112,8 +113,8 @@ class Scheduler:
             chunk.request.computed = chunk.end
         ending = batch.ending
         sampling = sampling_of(ending, self.target_vocab, self.device)
-        with self.metrics.time("prefill"):
-            output, state = self.step.read(batch, sampling)
+        output, state = self.step.read(batch, sampling)
+        with self.metrics.time("read back"):
             first = state.bonus_tokens.tolist()
         self.metrics.count_prompt(sum(chunk.end - chunk.start for chunk in batch.chunks))
         logprobs = prompt_logprobs(ending, output.logits, state.bonus_tokens)
@@ -137,8 +138,8 @@ class Scheduler:
         if not requests:
             return []
         live = self.running.live()
-        with self.metrics.time("iteration"):
-            emitted, verified = self.step.iterate(live)
+        emitted, verified = self.step.iterate(live)
+        with self.metrics.time("read back"):
             # The one copy from the device in an iteration.
             table = torch.cat((emitted.tokens, emitted.lengths[:, None]), dim=1).tolist()
         logprobs = path_logprobs(requests, verified)
