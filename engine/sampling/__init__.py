@@ -17,7 +17,7 @@ from engine.sampling.hot_vocab import HotVocab
 from engine.sampling.logprobs import Logprobs, token_logprobs
 from engine.sampling.params import SamplingParams
 from engine.sampling.penalties import TokenCounts, penalise
-from engine.sampling.rejection import accept_chain, accept_matching, accept_tree
+from engine.sampling.rejection import accept_chain, accept_tree
 
 __all__ = [
     "BatchControls",
@@ -31,7 +31,6 @@ __all__ = [
     "TokenCounts",
     "TreeLaw",
     "accept_chain",
-    "accept_matching",
     "accept_tree",
     "choose_children",
     "coins",

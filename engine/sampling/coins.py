@@ -11,7 +11,7 @@ B requests   L lanes
 from enum import IntEnum
 
 import torch
-from jaxtyping import Float64, Int64
+from jaxtyping import Int64
 from torch import Tensor
 
 _ROUNDS = 10
@@ -36,8 +36,8 @@ def coins(
     *,
     lanes: int,
     first_lane: int = 0,
-) -> Float64[Tensor, "bs lanes"]:
-    """`lanes` independent uniform numbers in [0, 1) per request, multiples of 2**-53.
+) -> Tensor:
+    """`lanes` independent uniform numbers in [0, 1) per request, multiples of 2**-53: f64 (B, L).
 
     `positions` is the position of the iteration's root (of the token drawn, for TARGET): it grows
     with every iteration, so no coin is ever used twice. Lanes: the node's local index for ACCEPT,

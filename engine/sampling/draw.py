@@ -4,15 +4,14 @@ R rows   V vocabulary
 """
 
 import torch
-from jaxtyping import Float64, Int64
 from torch import Tensor
 
 
-def draw(weights_RV: Tensor, coins_R: Float64[Tensor, "rows"]) -> Int64[Tensor, "rows"]:
-    """The token at which the cumulated weights first exceed coin times their sum.
+def draw(weights_RV: Tensor, coins_R: Tensor) -> Tensor:
+    """The token (R,) i64 at which the cumulated weights first exceed coin times their sum.
 
-    Weights are floats >= 0 of any scale; a token of weight 0 is never drawn. A row without weight
-    (padding) or with NaN gives the last token.
+    Coins are f64 in [0, 1), weights floats >= 0 of any scale; a token of weight 0 is never drawn.
+    A row without weight (padding) or with NaN gives the last token.
     """
     # float64: in float32 the running sum of a large vocabulary swallows its tail.
     cumulated_RV = weights_RV.double().cumsum(dim=-1)

@@ -11,35 +11,20 @@ drawn from: accept x with probability min(1, r(x)/q(x)); else r becomes max(r - 
 x, both renormalised. The token after the last accepted node is drawn from its r. An exhausted q
 means that x was chosen, not drawn: then q is the point law of x. All arithmetic is float64.
 
+Candidates that were all chosen (best tokens, n-grams) need no law: a token is drawn from the
+target at every node, and `engine.tree.accept_greedy` follows the draws as far as the tree goes.
+
 B requests   N verify width, root included   V target vocabulary
 """
 
 import torch
-from jaxtyping import Bool, Float32, Float64, Int64
+from jaxtyping import Float32, Float64, Int64
 from torch import Tensor
 
 from engine.sampling.draft_law import TreeLaw
 from engine.sampling.draw import draw
 from engine.sampling.hot_vocab import HotVocab
-from engine.tree.accept import Accepted, accept_greedy
-
-
-def accept_matching(
-    target_probs: Float32[Tensor, "bs num_draft_tokens target_vocab"],
-    draft_tokens: Int64[Tensor, "bs num_draft_tokens"],
-    tree_mask: Bool[Tensor, "bs num_draft_tokens num_draft_tokens"],
-    node_coins: Float64[Tensor, "bs num_draft_tokens"],
-    *,
-    accept_width: int,
-) -> Accepted:
-    """Acceptance of candidates that were chosen, not drawn (best tokens, n-grams): no law needed.
-
-    A token is drawn from the target's law at each node; the path follows it as long as it is in
-    the tree. Lossless for any tree that does not depend on `node_coins`.
-    """
-    rows, width, vocab = target_probs.shape
-    target_predict = draw(target_probs.reshape(-1, vocab), node_coins.flatten()).view(rows, width)
-    return accept_greedy(draft_tokens, target_predict, tree_mask, accept_width=accept_width)
+from engine.tree.accept import Accepted
 
 
 def accept_chain(

@@ -90,8 +90,8 @@ def best_first(scores: Tensor, count: int) -> Tensor:
     return scores.sort(dim=1, descending=True, stable=True).indices[:, :count]
 
 
-def rank_scores(rows: int, topk: int, *, device: torch.device) -> Float32[Tensor, "rows topk"]:
-    """Scores for drawn children that depend on the order of the draws alone: 1/2, 1/4, 1/8, ...
+def rank_scores(rows: int, topk: int, *, device: torch.device) -> Tensor:
+    """Scores (rows, topk) f32 of drawn children, by the order of the draws alone: 1/2, 1/4, ...
 
     A tree of *drawn* children may not be pruned by their probabilities: the survivors would no
     longer follow the law they were drawn from. These scores make a fixed tree instead, which

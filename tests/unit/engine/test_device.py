@@ -14,10 +14,10 @@ from engine.sampling import (
     TokenCounts,
     TreeLaw,
     accept_chain,
-    accept_matching,
     accept_tree,
     choose_children,
     coins,
+    draw,
     draw_root,
     draw_step,
     penalise,
@@ -25,6 +25,7 @@ from engine.sampling import (
     token_logprobs,
 )
 from engine.tree import (
+    accept_greedy,
     build_structure,
     first_level,
     law_columns,
@@ -54,10 +55,10 @@ def iteration(
     counts = TokenCounts(in_prompt=in_output == 1, in_output=in_output)
     width = 3 if topk == 1 else 2 + 2 * topk
 
-    def children(logits: Tensor, lanes_RK: Tensor, draw: Callable[..., tuple]) -> tuple:
+    def children(logits: Tensor, lanes_RK: Tensor, sampler: Callable[..., tuple]) -> tuple:
         if not draws:
             return (*choose_children(logits, topk=topk), None)
-        tokens, law = draw(logits, controls, lanes_RK)
+        tokens, law = sampler(logits, controls, lanes_RK)
         return rank_scores(len(logits), topk, device=device), tokens, law
 
     def step(draft: Tensor, deeper: Tensor, target: Tensor, seq_lens: Tensor) -> list[Tensor]:
@@ -69,11 +70,13 @@ def iteration(
         selected = select_nodes([level, last], seq_lens % VOCAB, num_draft_tokens=width)
         tree = build_structure(selected.parent_list, selected.top_scores_index, seq_lens, topk=topk)
         logits = penalise(target, selected.draft_tokens, tree.tree_mask, counts, controls)
-        inputs = (sampling_law(logits, controls), selected.draft_tokens)
+        target_probs = sampling_law(logits, controls)
+        inputs = (target_probs, selected.draft_tokens)
         accept = coins(controls.seeds, seq_lens, Stream.ACCEPT, lanes=width)
         final = coins(controls.seeds, seq_lens, Stream.FINAL, lanes=1).squeeze(1)
         if not draws:
-            accepted = accept_matching(*inputs, tree.tree_mask, accept, accept_width=3)
+            drawn = draw(target_probs.flatten(0, 1), accept.flatten()).view(ROWS, width)
+            accepted = accept_greedy(selected.draft_tokens, drawn, tree.tree_mask, accept_width=3)
         else:
             columns = law_columns(selected.parent_list, selected.top_scores_index)
             law = TreeLaw.assemble(root, [below], columns)

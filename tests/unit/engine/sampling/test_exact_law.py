@@ -7,6 +7,7 @@ the target's law of whole sequences.
 """
 
 import itertools
+import math
 from collections import defaultdict
 from dataclasses import dataclass
 
@@ -21,7 +22,6 @@ from engine.sampling import (
     SamplingParams,
     TreeLaw,
     accept_chain,
-    accept_matching,
     accept_tree,
     draw,
     draw_root,
@@ -30,6 +30,7 @@ from engine.sampling import (
 )
 from engine.tree import (
     TreeStructure,
+    accept_greedy,
     build_structure,
     chain_structure,
     first_level,
@@ -347,7 +348,7 @@ def test_a_wrong_draft_law_is_seen():
 @quick
 @given(cases(max_vocab=3), st.sampled_from([(2, 1, 3), (1, 2, 3), (2, 2, 5)]), st.randoms())
 def test_matching_any_chosen_tree(case, shape, random):
-    """Chosen candidates, whatever they are: every coin is replaced by the token it draws."""
+    """Chosen candidates, whatever they are; the nodes of one depth share a coin."""
     topk, num_steps, width = shape
     structure = static_tree(topk, num_steps, width)
     parents = parents_of(structure)
@@ -358,57 +359,29 @@ def test_matching_any_chosen_tree(case, shape, random):
     laws = torch.stack(
         [case.target_law(path_tokens(parents, tokens[1:], node)) for node in range(width)]
     )
-    emitted: dict[tuple[int, ...], float] = defaultdict(float)
-    for choice in itertools.product(range(case.vocab), repeat=width):
-        picked = torch.tensor(choice).unsqueeze(1)
-        weight = laws.gather(1, picked).prod()
-        if weight == 0:
-            continue
-        middle = laws.cumsum(dim=1).gather(1, picked) - laws.gather(1, picked) / 2
-        accepted = accept_matching(
-            laws.unsqueeze(0),
-            torch.tensor([tokens]),
-            structure.tree_mask,
-            middle.T,
-            accept_width=num_steps + 1,
-        )
-        path = [j for j in accepted.accept_index[0].tolist() if j >= 0]
-        emitted[tuple(int(accepted.predict[0, j]) for j in path)] += float(weight)
-    assert largest_error(case, emitted, num_steps + 1) < TOLERANCE
-
-
-@quick
-@given(rows(5), st.integers(1, 3))
-def test_children_are_drawn_without_replacement(weights, topk):
-    """The sampler's own draws, its coins integrated likewise, follow the law that it hands out."""
-    logits = torch.tensor([weights]).double().log()
-    _, law = draw_root(logits, controls(1), torch.zeros(1, topk).double())
-    rest = law.probs[0].double()
-    four = controls(4)
-    for rank in range(topk):
-        if rest.sum() == 0:
-            break
-
-        def outcome(coin, rank=rank):
-            coins = torch.zeros(4, topk).double()
-            coins[:, rank] = coin
-            tokens, _ = draw_root(logits.expand(4, 5), four, coins)
-            return tokens[:, rank] <= torch.arange(4)
-
-        cumulated = (rest / rest.sum()).cumsum(dim=0)
-        assert torch.allclose(bisect(outcome, 4), cumulated[:4], rtol=0, atol=TOLERANCE)
-        # Coin 0 draws the first token with weight: go on below that child.
-        rest[int(rest.nonzero()[0])] = 0.0
-
-
-@quick
-@given(rows(5))
-def test_draw_steps_at_the_cumulated_weights(weights):
-    table = torch.tensor([weights]).double().expand(4, 5)
-    steps = bisect(lambda coin: draw(table, coin) <= torch.arange(4), 4)
-    cumulated = table[0].cumsum(dim=0) / table[0].sum()
-    assert torch.allclose(steps, cumulated[:4], rtol=0, atol=TOLERANCE)
-    drawn = draw(
-        table[:1].expand(3, 5), torch.tensor([0.0, 1 - 2.0**-24, LAST_COIN], dtype=torch.float64)
+    depth = structure.positions[0]
+    # Between two neighbouring steps of any law of a depth the outcome does not change.
+    intervals = []
+    for level in range(num_steps + 1):
+        ends = torch.tensor([0.0, 1.0], dtype=torch.float64)
+        steps = torch.cat([ends, laws[depth == level].cumsum(dim=1).flatten()])
+        steps = steps.clamp(max=1.0).unique()
+        middles = ((steps[1:] + steps[:-1]) / 2).tolist()
+        intervals.append(list(zip(middles, steps.diff().tolist(), strict=True)))
+    combinations = list(itertools.product(*intervals))
+    middles = [[middle for middle, _ in one] for one in combinations]
+    coin = torch.tensor(middles, dtype=torch.float64)[:, depth]
+    count = len(combinations)
+    drawn = draw(laws.repeat(count, 1), coin.flatten()).view(count, width)
+    accepted = accept_greedy(
+        torch.tensor([tokens]).expand(count, width),
+        drawn,
+        structure.tree_mask.expand(count, width, width),
+        accept_width=num_steps + 1,
     )
-    assert all(weights[token] > 0 for token in drawn.tolist())
+    emitted: dict[tuple[int, ...], float] = defaultdict(float)
+    for row, one in enumerate(combinations):
+        path = [j for j in accepted.accept_index[row].tolist() if j >= 0]
+        probability = math.prod(length for _, length in one)
+        emitted[tuple(int(accepted.predict[row, j]) for j in path)] += probability
+    assert largest_error(case, emitted, num_steps + 1) < TOLERANCE

@@ -12,7 +12,6 @@ from engine.sampling import (
     Stream,
     TreeLaw,
     accept_chain,
-    accept_matching,
     accept_tree,
     coins,
     draw_root,
@@ -20,6 +19,7 @@ from engine.sampling import (
     sampling_law,
 )
 from engine.tree import (
+    accept_greedy,
     build_structure,
     chain_structure,
     first_level,
@@ -221,16 +221,10 @@ def test_a_greedy_request_in_a_drawn_batch_follows_the_argmax():
         random_coins(generator, 8),
         accept_width=2,
     )
-    matched = accept_matching(
-        target,
-        selected.draft_tokens,
-        structure.tree_mask,
-        random_coins(generator, 8, 4),
-        accept_width=2,
-    )
+    best = logits.argmax(dim=2)
+    matched = accept_greedy(selected.draft_tokens, best, structure.tree_mask, accept_width=2)
     assert torch.equal(drawn.accept_index, matched.accept_index)
     assert torch.equal(drawn.predict, matched.predict)
-    best = logits.argmax(dim=2)
     assert torch.equal(drawn.predict[:, 0], best[:, 0])
     assert {1, 2} == set(drawn.accept_lens.tolist())
 

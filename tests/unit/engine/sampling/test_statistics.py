@@ -14,7 +14,6 @@ from engine.sampling import (
     Stream,
     TreeLaw,
     accept_chain,
-    accept_matching,
     accept_tree,
     choose_children,
     coins,
@@ -25,6 +24,7 @@ from engine.sampling import (
     sampling_law,
 )
 from engine.tree import (
+    accept_greedy,
     build_structure,
     first_level,
     law_columns,
@@ -34,7 +34,7 @@ from engine.tree import (
 )
 
 CPU = torch.device("cpu")
-ROWS, VOCAB = 30_000, 6
+ROWS, VOCAB = 20_000, 6
 FALSE_ALARM = 1e-9
 HOT = torch.tensor([0, 2, 3, 5])
 
@@ -84,9 +84,11 @@ def emitted_pairs(topk: int, *, mode: str = "drawn", fault: str = "") -> torch.T
     if fault == "accept coin again":
         final = accept[:, 1]
     if mode == "chosen":
-        accepted = accept_matching(
-            target, selected.draft_tokens, structure.tree_mask, accept, accept_width=3
-        )
+        # The coin of a position, whichever node stands there: siblings share it.
+        seeds = controls.seeds.repeat_interleave(width)
+        coin = coins(seeds, structure.positions.flatten() + 1, Stream.TARGET, lanes=1)[:, 0]
+        drawn = draw(target.flatten(0, 1), coin).view(ROWS, width)
+        accepted = accept_greedy(selected.draft_tokens, drawn, structure.tree_mask, accept_width=3)
     else:
         columns = law_columns(selected.parent_list, selected.top_scores_index)
         law = TreeLaw.assemble(root_law, [step_law], columns)
@@ -99,7 +101,7 @@ def emitted_pairs(topk: int, *, mode: str = "drawn", fault: str = "") -> torch.T
         )
     new = accepted.predict.gather(1, accepted.accept_index.clamp(min=0))
     # A request that kept no draft token goes on with the target alone, one position further.
-    one = coins(controls.seeds, at + 1, Stream.TARGET, lanes=1)[:, 0]
+    one = coins(controls.seeds, at + 2, Stream.TARGET, lanes=1)[:, 0]
     alone = draw(sampling_law(TARGET[new[:, :1]], controls)[:, 0], one)
     second_token = torch.where(accepted.accept_lens > 1, new[:, 1], alone)
     return torch.stack([new[:, 0], second_token], dim=1)
