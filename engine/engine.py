@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 
@@ -24,12 +25,14 @@ from engine.observe.metrics import Metrics
 from engine.phases.commit import Commit
 from engine.phases.prefill import Prefill
 from engine.phases.verify import Verify, VerifyForward
-from engine.proposers.base import Parts
+from engine.proposers.base import Parts, Proposer
+from engine.proposers.plain import PlainProposer
 from engine.proposers.registry import PROPOSERS
 from engine.sampling import SamplingParams
 from engine.scheduler.request import Request
 from engine.scheduler.scheduler import Scheduler
 from engine.step import Step
+from shapecheck import Dims
 
 
 class Engine:
@@ -40,7 +43,6 @@ class Engine:
         self.config = config
         self.metrics = Metrics()
         device = torch.device(config.device)
-        kind = PROPOSERS[config.algorithm]
         self.max_context = config.context(pair.target.config)
         columns = config.columns(pair.target.config)
         num_slots = config.slots(pair.target.config)
@@ -61,52 +63,64 @@ class Engine:
             self.draft_pool = self._pool(pair.draft.config, memory)
             self.draft_pool.as_draft().check(self.dims)
             draft_attention = SdpaBackend(self.draft_pool, self.table)
-        attention = SdpaBackend(self.target_pool, self.table)
-        graphs = (Replayed if config.graphs else Graphs)(
+        parts = Parts(
+            config=config,
             dims=self.dims,
-            max_requests=config.max_requests,
-            max_seq_len=self.max_context,
+            table=self.table,
             device=device,
+            draft=pair.draft,
+            attention=draft_attention,
+            graphs=self._graphs(self.dims),
         )
-        proposer = kind.build(
-            Parts(
-                config=config,
-                dims=self.dims,
-                table=self.table,
-                device=device,
-                draft=pair.draft,
-                attention=draft_attention,
-                graphs=graphs,
-            )
-        )
-        target, feed = pair.target, kind.feed
+        kind = PROPOSERS[config.algorithm]
         allocator = SlotAllocator(memory.num_slots)
         prefix = None
         if config.prefix_cache:
             prefix = PrefixCache(allocator, block=config.prefix_block, shift=kind.shift)
         self.memory = KVMemory(self.table, allocator, prefix)
         self.scheduler = Scheduler(
-            Step(
-                prefill=Prefill(dims=self.dims, target=target, attention=attention, feed=feed),
-                proposer=proposer,
-                verify=Verify(
-                    dims=self.dims,
-                    forward=graphs.wrap(
-                        VerifyForward(target=target, attention=attention, feed=feed),
-                        VerifyBuffers,
-                    ),
-                    accept=proposer.accept,
-                ),
-                commit=Commit(dims=self.dims, table=self.table, shift=kind.shift),
-                metrics=self.metrics,
-            ),
+            self._step(kind.build(parts), parts),
             self.memory,
+            narrow=self._narrow(parts) if kind.may_pass else None,
             metrics=self.metrics,
             target_vocab=self.dims["target_vocab"],
             prefill_chunk=config.prefill_chunk,
             device=device,
         )
         self._numbered = 0
+
+    def _step(self, proposer: Proposer, parts: Parts) -> Step:
+        """The phases around a proposer, all with its Dims."""
+        dims, target, feed = parts.dims, self.pair.target, proposer.feed
+        attention = SdpaBackend(self.target_pool, self.table)
+        forward = VerifyForward(target=target, attention=attention, feed=feed)
+        return Step(
+            prefill=Prefill(dims=dims, target=target, attention=attention, feed=feed),
+            proposer=proposer,
+            verify=Verify(
+                dims=dims,
+                forward=parts.graphs.wrap(forward, VerifyBuffers),
+                accept=proposer.accept,
+            ),
+            commit=Commit(dims=dims, table=self.table, shift=proposer.shift),
+            metrics=self.metrics,
+        )
+
+    def _narrow(self, parts: Parts) -> Step:
+        """A step of plain decoding over the same memory, with a Dims of its own."""
+        one = (1, "plain decoding verifies the root alone")
+        dims = parts.dims.with_sizes(num_draft_tokens=one, accept_width=one)
+        narrow = replace(parts, dims=dims, graphs=self._graphs(dims))
+        return self._step(PlainProposer.build(narrow), narrow)
+
+    def _graphs(self, dims: Dims) -> Graphs:
+        kind = Replayed if self.config.graphs else Graphs
+        return kind(
+            dims=dims,
+            max_requests=self.config.max_requests,
+            max_seq_len=self.max_context,
+            device=torch.device(self.config.device),
+        )
 
     def _pool(self, model: ModelConfig, memory: Memory) -> KVPool:
         return KVPool(

@@ -139,9 +139,10 @@ class LLM:
 def _as_list(prompts: Prompt | Sequence[Prompt]) -> list[Prompt]:
     if isinstance(prompts, str):
         return [prompts]
-    if prompts and isinstance(prompts[0], int):
-        return [prompts]
-    return list(prompts)
+    ids = [one for one in prompts if isinstance(one, int)]
+    if ids:
+        return [ids]
+    return [one for one in prompts if not isinstance(one, int)]
 
 
 def _as_params(

@@ -137,7 +137,7 @@ def _from_gguf(metadata: Mapping[str, object], file: str) -> Tokenizer:
             "BPE ('gpt2') is read from GGUF files; use the model's safetensors folder"
         )
     kind = metadata.get("tokenizer.ggml.pre")
-    if kind not in _SPLITS:
+    if not isinstance(kind, str) or kind not in _SPLITS:
         raise CheckpointError(
             f"{file}: pre-tokenizer {kind!r} is not known (known: {', '.join(_SPLITS)}); "
             "use the model's safetensors folder"
@@ -187,7 +187,7 @@ def _split(pattern: str) -> pre_tokenizers.PreTokenizer:
     return pre_tokenizers.Split(Regex(pattern), behavior="isolated")
 
 
-_SPLITS: Mapping[object, list[pre_tokenizers.PreTokenizer]] = {
+_SPLITS: Mapping[str, list[pre_tokenizers.PreTokenizer]] = {
     "gpt-2": [_bytes(use_regex=True)],
     "smollm": [pre_tokenizers.Digits(individual_digits=True), _bytes(use_regex=True)],
     "qwen2": [_split(_QWEN_SPLIT), _bytes(use_regex=False)],

@@ -116,6 +116,7 @@ class Eagle3(DraftModel):
         self.config = config
         hidden, vocab = Axis("draft_hidden", config.hidden), Axis("draft_vocab", config.draft_vocab)
         fed = Axis("num_aux*target_hidden", config.extend_width)
+        self.norm_output = config.norm_output
         shares = config.hidden == target.config.hidden
         self.own_embedding = (
             None if shares else Embedding(Axis("target_vocab", config.vocab), hidden)
@@ -146,7 +147,7 @@ class Eagle3(DraftModel):
         angles = self.rotary(positions_T, embedded_TH.dtype)
         x_TH = self.layer(embedded_TH, hidden_TR, angles, plan)
         rows_TH = self.norm(x_TH)
-        return DraftRows(rows_TH=rows_TH, recurrent_TR=rows_TH if self.config.norm_output else x_TH)
+        return DraftRows(rows_TH=rows_TH, recurrent_TR=rows_TH if self.norm_output else x_TH)
 
     def logits(self, rows_TH: Tensor) -> Tensor:
         """(T, H) -> (T, Vd) fp32."""

@@ -53,8 +53,8 @@ def eagle_config(
     config = EagleConfig(
         **values,
         version=version,
-        draft_vocab=raw.get("draft_vocab_size") or base.vocab,
-        target_hidden=raw.get("target_hidden_size") or base.hidden,
+        draft_vocab=_whole(raw, "draft_vocab_size", base.vocab, source),
+        target_hidden=_whole(raw, "target_hidden_size", base.hidden, source),
         aux_layers=aux_layers,
         norm_output=bool(options.get("norm_output", raw.get("norm_output", False))),
         fc_bias=bool(raw.get("bias", False)),
@@ -64,6 +64,15 @@ def eagle_config(
 
 
 _AUX_KEY = "eagle_aux_hidden_state_layer_ids"
+
+
+def _whole(raw: Mapping[str, object], key: str, default: int, source: str) -> int:
+    value = raw.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise CheckpointError(f"{source}: {key} is {value!r}; set it to a whole number above 0")
+    return value
 
 
 def _default_aux(target: ModelConfig) -> tuple[int, ...]:

@@ -57,7 +57,7 @@ def seed_eagle(head: Eagle1 | Eagle3, seed: int) -> None:
     """Weights drawn from `seed`; an EAGLE-3 head scores target ids spread over the vocabulary."""
     seed_weights(head, seed)
     if isinstance(head, Eagle3):
-        size = head.config.draft_vocab
+        size = len(head.d2t)
         generator = torch.Generator().manual_seed(seed + 1)
         hot = torch.randperm(head.config.vocab, generator=generator)[:size].sort().values
         head.d2t.copy_(hot - torch.arange(size))

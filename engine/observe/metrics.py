@@ -42,7 +42,7 @@ class Metrics:
     preemptions: int = 0
     busy_seconds: float = 0.0
     lengths: Counter[int] = field(default_factory=Counter)
-    seconds: Counter[str] = field(default_factory=Counter)
+    seconds: dict[str, float] = field(default_factory=dict)
 
     def reset(self) -> None:
         """Counting starts anew."""
@@ -58,7 +58,8 @@ class Metrics:
         try:
             yield
         finally:
-            self.seconds[phase] += time.perf_counter() - start
+            spent = time.perf_counter() - start
+            self.seconds[phase] = self.seconds.get(phase, 0.0) + spent
 
     @contextmanager
     def turn(self) -> Iterator[None]:

@@ -44,10 +44,12 @@ class Proposer(ABC):
     """Proposes a tree from a state, and reads what was committed into the next state.
 
     `shift` is 1 when the draft reads ids one position ahead (EAGLE: the hidden state of token p
-    beside token p+1), 0 when it reads them where they stand.
+    beside token p+1), 0 when it reads them where they stand. `may_pass` says that it may have
+    nothing to propose and keeps no KV of its own, so that plain decoding can take a turn.
     """
 
     shift: ClassVar[int] = 0
+    may_pass: ClassVar[bool] = False
     accept: Accept
 
     def __init__(self, parts: Parts) -> None:
@@ -85,6 +87,10 @@ class Proposer(ABC):
     @abstractmethod
     def after_verify(self, batch: VerifyExtendInput, sampling: BatchSampling) -> DraftState:
         """The state after a commit."""
+
+    def has_guess(self, rows: Sequence[int]) -> bool:
+        """Whether a tree for the requests of these table rows is worth its verification."""
+        return True
 
     def observe(self, row: int, tokens: Sequence[int]) -> None:
         """The request of this table row has grown by these tokens, its prompt at first."""

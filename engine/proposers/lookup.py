@@ -20,9 +20,11 @@ from shapecheck import contract
 class NgramProposer(ChainProposer):
     """One index per table row, fed with the tokens the host has seen anyway."""
 
+    may_pass = True
+
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
-        self._lengths = {"max_n": parts.config.ngram_max, "min_n": parts.config.ngram_min}
+        self._longest, self._shortest = parts.config.ngram_max, parts.config.ngram_min
         self._indices: dict[int, NgramIndex] = {}
 
     @contract(phase="draft_decode")
@@ -33,9 +35,12 @@ class NgramProposer(ChainProposer):
         tokens_BN = torch.cat((state.bonus_tokens[:, None], guesses_BN.to(self.device)), dim=1)
         return self.chain(tokens_BN, rows)
 
+    def has_guess(self, rows: Sequence[int]) -> bool:
+        return any(self._indices[row].propose(1).matched for row in rows)
+
     def observe(self, row: int, tokens: Sequence[int]) -> None:
         if row not in self._indices:
-            self._indices[row] = NgramIndex(**self._lengths)
+            self._indices[row] = NgramIndex(max_n=self._longest, min_n=self._shortest)
         self._indices[row].extend(tokens)
 
     def forget(self, row: int) -> None:

@@ -13,7 +13,7 @@ from engine.observe.metrics import Metrics
 from engine.scheduler.live import Running, sampling_of
 from engine.scheduler.logprobs import path_logprobs, prompt_logprobs
 from engine.scheduler.prompts import Chunk, PromptBatch
-from engine.scheduler.request import Request
+from engine.scheduler.request import Request, TokenLogprob
 from engine.step import Step
 
 
@@ -21,6 +21,7 @@ class Scheduler:
     """Requests wait, are prefilled in chunks, run, and finish; a preempted one waits again.
 
     A preempted request keeps its tokens and computes their KV anew: its output is the same.
+    `narrow` is a step of plain decoding, taken while the proposer has nothing to propose.
     """
 
     def __init__(
@@ -28,12 +29,14 @@ class Scheduler:
         step: Step,
         memory: KVMemory,
         *,
+        narrow: Step | None,
         metrics: Metrics,
         target_vocab: int,
         prefill_chunk: int,
         device: torch.device,
     ) -> None:
         self.step = step
+        self.narrow = narrow
         self.memory = memory
         self.metrics = metrics
         self.target_vocab = target_vocab
@@ -138,7 +141,10 @@ class Scheduler:
         if not requests:
             return []
         live = self.running.live()
-        emitted, verified = self.step.iterate(live)
+        step = self.step
+        if self.narrow is not None and not step.proposer.has_guess(live.rows.rows_on_host):
+            step = self.narrow
+        emitted, verified = step.iterate(live)
         with self.metrics.time("read back"):
             # The one copy from the device in an iteration.
             table = torch.cat((emitted.tokens, emitted.lengths[:, None]), dim=1).tolist()
@@ -156,7 +162,7 @@ class Scheduler:
         self,
         requests: Sequence[Request],
         tokens: Sequence[Sequence[int]],
-        logprobs: Sequence[Sequence[object]] | None,
+        logprobs: Sequence[Sequence[TokenLogprob]] | None,
     ) -> None:
         done = []
         for number, (request, new) in enumerate(zip(requests, tokens, strict=True)):

@@ -84,6 +84,23 @@ def test_ngram_on_periodic_text() -> None:
     assert_full([output], 6)
 
 
+@pytest.mark.parametrize("graphs", [False, True], ids=["eager", "replayed"])
+def test_ngram_without_a_guess_verifies_the_root_alone(graphs: bool) -> None:
+    """Wide verification of tokens nobody believes in would cost time and give nothing."""
+    config = EngineConfig.of(target="tiny", algorithm="ngram", num_steps=3, graphs=graphs)
+    pair = tiny_pair(config)
+    cyclic(pair.target, period=86)
+    rows: list[int] = []
+    pair.target.register_forward_pre_hook(lambda _, args: rows.append(len(args[0])))
+    llm = LLM.of(config, pair)
+    output = llm.generate([[5, 6, 7]], params(4, max_tokens=100))[0]
+    assert rows[0] == 3
+    # One by one until the cycle closes and the two newest tokens, 5 and 6, have been seen before.
+    assert output.token_ids[:85] == (*range(8, 86), *range(7))
+    assert rows[1:85] == [1] * 84
+    assert set(rows[85:]) == {4}
+
+
 @dataclass
 class Fed:
     """One row that a draft read: the id, where it stood, and the hidden state beside it."""

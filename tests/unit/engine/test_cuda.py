@@ -1,4 +1,4 @@
-"""CUDA, eager: the tokens of the CPU, for every proposer. Run with `-m gpu` on a machine with one."""
+"""CUDA gives the CPU's tokens, for every proposer; `-m gpu` runs it where there is a device."""
 
 from __future__ import annotations
 
