@@ -43,7 +43,11 @@ _MODEL_OPTIONS = (
     ),
     click.option("--device", default="cpu", help="cpu or cuda."),
     click.option("--max-context", default=None, type=int, help="Longest request in tokens."),
-    click.option("--graphs/--no-graphs", default=False, help="Replay forwards on static buffers."),
+    click.option(
+        "--graphs/--no-graphs",
+        default=False,
+        help="Replay forwards on static buffers, at full context.",
+    ),
 )
 
 

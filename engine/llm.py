@@ -102,12 +102,16 @@ class LLM:
         or one for each. EngineError when a request cannot be served."""
         texts = _as_list(prompts)
         chosen = _as_params(params, len(texts))
-        requests = [
-            self.engine.add(self._ids(prompt), one)
-            for prompt, one in zip(texts, chosen, strict=True)
-        ]
-        while any(request.finish is None for request in requests):
-            self.engine.turn()
+        requests: list[Request] = []
+        try:
+            for prompt, one in zip(texts, chosen, strict=True):
+                requests.append(self.engine.add(self._ids(prompt), one))
+            while any(request.finish is None for request in requests):
+                self.engine.turn()
+        finally:
+            # Nothing is left behind when a prompt is refused or the user interrupts.
+            for request in requests:
+                self.engine.scheduler.abort(request)
         return [Output.of(request) for request in requests]
 
     def stream(self, prompt: Prompt, params: SamplingParams | None = None) -> Iterator[Piece]:
