@@ -42,9 +42,9 @@ def test_refusals(values: dict[str, object], wanted: str) -> None:
 def test_slots_fit_the_memory_and_one_request() -> None:
     tiny = tiny_config(hidden=64)
     assert EngineConfig.of(max_requests=2).slots(tiny) == 2 * EngineConfig.of().columns(tiny)
-    wide = tiny.model_copy(update={"layers": 64, "kv_heads": 16, "head_dim": 128})
+    wide = tiny.model_copy(update={"layers": 16, "kv_heads": 16, "head_dim": 128})
     slots = EngineConfig.of(max_requests=1000).slots(wide)
-    assert slots == DEFAULT_POOL_BYTES // (2 * 64 * 16 * 128 * 4)
+    assert slots == DEFAULT_POOL_BYTES // (2 * 16 * 16 * 128 * 4)
     huge = wide.model_copy(update={"layers": 2048})
     assert EngineConfig.of().slots(huge) == EngineConfig.of().columns(huge)
 
