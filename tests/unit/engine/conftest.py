@@ -29,6 +29,12 @@ from shapecheck.config import settings
 from shapecheck.spec import contract_of
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Tests marked `gpu` need a device."""
+    if item.get_closest_marker("gpu") is not None and not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device")
+
+
 @pytest.fixture(scope="session")
 def smollm2() -> Path:
     """The real model's file, fetched once into the user's cache; tests using it are `network`."""
