@@ -107,7 +107,9 @@ def declare_carrier(
             f"{mark} above @dataclass"
         )
     invariants = tuple(
-        value for value in _attributes(cls) if getattr(value, "__shapecheck_invariant__", False)
+        value
+        for value in _attributes(cls)
+        if getattr(value, "__shapecheck_invariant__", None) is True
     )
     contract = CarrierContract(
         cls, Scope.of_class(cls, depth + 1), static_buffers, live, invariants
