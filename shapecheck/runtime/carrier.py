@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TypeVar
 
 from shapecheck.dims.model import Dims
@@ -32,13 +33,18 @@ def carrier(cls: type[T]) -> type[T]:
 
 def attach(cls: type, name: str, method: object) -> None:
     """Give `cls` the method, unless the user has a use for the name already."""
-    own = cls.__dict__.get(name)
-    if own is not None and own is not method:
+    own = getattr(cls, name, None)
+    ours = getattr(own, "__module__", "").startswith("shapecheck.runtime.")
+    if name in _field_names(cls) or (own is not None and not ours):
         raise ContractTextError(
             f"SHP101 contract-syntax: {cls.__name__}.{name} hides the method of a carrier; "
             "rename yours"
         )
     setattr(cls, name, method)
+
+
+def _field_names(cls: type) -> set[str]:
+    return {item.name for item in dataclasses.fields(cls)}
 
 
 def adopt(cls: type) -> None:

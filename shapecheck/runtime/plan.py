@@ -74,6 +74,7 @@ def judges(reporter: Reporter) -> dict[str, object]:
         "_sc_tensor": reporter.tensor,
         "_sc_value": reporter.value,
         "_sc_absent": reporter.absent,
+        "_sc_unset": reporter.unset,
         "_sc_ids": values.ids,
         "_sc_holds": values.holds,
         "_sc_relates": values.relates,

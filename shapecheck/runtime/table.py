@@ -6,11 +6,14 @@ import sys
 import threading
 from collections.abc import Callable
 
+from shapecheck.config import Level
 from shapecheck.dims.model import Dims
+from shapecheck.errors import ShapeContractError
 from shapecheck.runtime.plan import Mode, Plan, compile_plan
 from shapecheck.runtime.report import Reporter, Site
 from shapecheck.runtime.stats import Tally
 from shapecheck.spec import FunctionContract, refuse_loose
+from shapecheck.spec.hints import refusal
 
 # Dims in use at once are few (one per adaptive width); two generations of this many are kept.
 GENERATION = 32
@@ -28,8 +31,9 @@ class PlanTable:
         self._contract = contract
         self._mode = mode
         self._tally = tally
+        self._dims_parameter = contract.dims_parameter
         self._turn = [0]
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a finaliser may call the method while it compiles
         self._young: dict[int, Plan] = {}
         self._old: dict[int, Plan] = {}
         self._held: dict[int, object] = {}
@@ -42,6 +46,8 @@ class PlanTable:
         if torch is not None and torch.compiler.is_compiling():
             return self._contract.function
         with self._lock:
+            if not self._admits(source):
+                return self._contract.function
             plan = self._young.get(id(source)) or self._old.get(id(source))
             if plan is None:
                 plan = self._equal(source) or self._compile(source)
@@ -49,27 +55,35 @@ class PlanTable:
             return plan
 
     def _equal(self, source: object) -> Plan | None:
-        """The plan of an equal Dims: a copy has the same numbers."""
-        if not isinstance(source, Dims):
-            return None
+        """The plan of an equal Dims: a copy has the same numbers, and all that are none agree."""
+        is_dims = isinstance(source, Dims)
         for plans, held in ((self._young, self._held), (self._old, self._held_old)):
             for key, other in held.items():
-                if isinstance(other, Dims) and other == source:
+                if other == source if is_dims else not isinstance(other, Dims):
                     return plans[key]
         return None
 
     def _compile(self, source: object) -> Plan:
         dims = source if isinstance(source, Dims) else None
         if dims is None:
-            self._refuse_as_dims(source)
             refuse_loose(self._contract.spec, names_bind=True)
         return compile_plan(self._contract, dims, self._mode, self._tally, self._turn)
 
-    def _refuse_as_dims(self, source: object) -> None:
-        """Raise ShapeContractError (SHP205) when a parameter annotated Dims got something else."""
+    def _admits(self, source: object) -> bool:
+        """Whether the source may stand where Dims is annotated, if it is.
+
+        Anything else is a ShapeContractError (SHP205), which level warn logs.
+        """
         name = self._contract.spec.dims_parameter
-        if name is None or (source is None and self._contract.dims_optional):
-            return
+        if name != self._dims_parameter:  # the dispatcher was written to look elsewhere
+            raise refusal(
+                f"{self._contract.where}({name})",
+                "Dims was not defined yet where @contract was applied",
+                "import it above the function",
+            )
+        optional = source is None and self._contract.dims_optional
+        if name is None or optional or isinstance(source, Dims):
+            return True
         reporter = Reporter(
             where=self._contract.where,
             phase=self._contract.phase,
@@ -77,7 +91,13 @@ class PlanTable:
             tally=self._tally,
             sites=[Site(path=f"argument {name}", wanted="Dims")],
         )
-        reporter.value(0, source, {}, ())
+        try:
+            reporter.value(0, source, {}, ())
+        except ShapeContractError as error:
+            if self._mode.level is not Level.WARN:
+                raise
+            reporter.log(error)
+        return False
 
     def _keep(self, source: object, plan: Plan) -> None:
         if len(self._young) >= GENERATION:
