@@ -31,6 +31,11 @@ def contract(function: object = None, /, *, phase: str | Enum | None = None) -> 
     malformed or would check nothing; a call raises ShapeContractError.
     """
     name = str(phase.value) if isinstance(phase, Enum) else phase
+    if name is not None and not (isinstance(name, str) and name):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ContractTextError(
+            f"SHP101 contract-syntax: @contract(phase={name!r}): name the phase, for example "
+            "phase='decode', or leave it out"
+        )
     if function is None:
         return lambda decorated: _decorate(decorated, name, depth=2)  # pyright: ignore
     return _decorate(function, name, depth=2)

@@ -50,7 +50,7 @@ def _source(contract: FunctionContract, namespace: dict[str, object]) -> str:
         lines.append("    _sc_dims = None")
     lines += [
         "    _sc_plan = _sc_find(_sc_id(_sc_dims))",
-        "    if _sc_plan is None: _sc_plan = _sc_cold(_sc_dims)",
+        f"    if _sc_plan is None: _sc_plan = _sc_cold(_sc_dims, {contract.receiver})",
         f"    return {call}",
     ]
     return "\n".join([*lines, ""])

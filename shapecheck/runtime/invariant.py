@@ -21,7 +21,7 @@ def invariant(target: F) -> F:
     """
     declared = contract_of(target)
     if declared is None:
-        if not inspect.isfunction(target):
+        if not hasattr(target, "__code__"):
             raise ContractTextError(
                 f"SHP101 contract-syntax: @invariant cannot see into a {type(target).__name__}; "
                 "put it directly above the def"

@@ -69,7 +69,10 @@ class Reporter:
         """A value of another class: never shown by its repr."""
         site = self.sites[number]
         reach = self._reach(bound)
-        wanted = spec_text(reach, site.spec) if site.spec is not None else site.wanted
+        wanted = site.wanted
+        if site.spec is not None:
+            cls = site.spec.cls.__name__
+            wanted = spec_text(reach, site.spec) + (f" in a {cls}" if cls != "Tensor" else "")
         got = class_name(value)
         if isinstance(value, tuple) and wanted.startswith("a tuple of"):
             got = f"a tuple of {len(cast('tuple[object, ...]', value))}"

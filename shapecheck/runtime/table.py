@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
+from typing import Any, cast
 
 from shapecheck.config import Level
 from shapecheck.dims.model import Dims
@@ -36,35 +37,40 @@ class PlanTable:
         self._lock = threading.RLock()  # a finaliser may call the method while it compiles
         self._young: dict[int, Plan] = {}
         self._old: dict[int, Plan] = {}
-        self._held: dict[int, object] = {}
-        self._held_old: dict[int, object] = {}
+        self._held: dict[int, Dims | None] = {}
+        self._held_old: dict[int, Dims | None] = {}
         self.find: Callable[[int], Plan | None] = self._young.get
 
-    def cold(self, source: object) -> Plan:
+    def cold(self, source: object, receiver: object = None) -> Plan:
         """The plan for the object that Dims come from; the bare function under torch.compile."""
         torch = sys.modules.get("torch")
         if torch is not None and torch.compiler.is_compiling():
             return self._contract.function
+        asked = self._dims_parameter is None or self._contract.dims_optional
+        if source is None and asked and isinstance(getattr(type(receiver), "dims", None), property):
+            source = cast(Any, receiver).dims  # an AttributeError in the property is not "no Dims"
         with self._lock:
             if not self._admits(source):
                 return self._contract.function
+            if not isinstance(source, Dims):
+                source = None  # something else of that name: not held, it may hold the receiver
             plan = self._young.get(id(source)) or self._old.get(id(source))
             if plan is None:
                 plan = self._equal(source) or self._compile(source)
             self._keep(source, plan)
             return plan
 
-    def _equal(self, source: object) -> Plan | None:
-        """The plan of an equal Dims: a copy has the same numbers, and all that are none agree."""
-        is_dims = isinstance(source, Dims)
+    def _equal(self, dims: Dims | None) -> Plan | None:
+        """The plan of an equal Dims: a copy has the same numbers."""
+        if dims is None:
+            return None
         for plans, held in ((self._young, self._held), (self._old, self._held_old)):
             for key, other in held.items():
-                if other == source if is_dims else not isinstance(other, Dims):
+                if other == dims:
                     return plans[key]
         return None
 
-    def _compile(self, source: object) -> Plan:
-        dims = source if isinstance(source, Dims) else None
+    def _compile(self, dims: Dims | None) -> Plan:
         if dims is None:
             refuse_loose(self._contract.spec, names_bind=True)
         return compile_plan(self._contract, dims, self._mode, self._tally, self._turn)
@@ -99,7 +105,7 @@ class PlanTable:
             reporter.log(error)
         return False
 
-    def _keep(self, source: object, plan: Plan) -> None:
+    def _keep(self, source: Dims | None, plan: Plan) -> None:
         if len(self._young) >= GENERATION:
             old, held = dict(self._young), dict(self._held)
             # Plans leave the table before their Dims are let go, so no id is ever another's.

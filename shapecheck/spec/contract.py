@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections.abc
 import inspect
+import keyword
 import types
 import typing
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from typing import Annotated, Any, ForwardRef, TypeVar, Union, cast, get_args, g
 from shapecheck.dims.model import Dims
 from shapecheck.errors import ContractTextError
 from shapecheck.spec.carrier import CarrierContract, Invariant
-from shapecheck.spec.hints import ATTRIBUTE, mentions_tensor, read_hint, refusal, undefined
+from shapecheck.spec.hints import ATTRIBUTE, mentions_tensor, read_hint, refusal, unalias, undefined
 from shapecheck.spec.model import (
     CarrierSpec,
     ContractSpec,
@@ -67,7 +68,7 @@ class FunctionContract:
     def name(self) -> str:
         """The name of the function, fit for generated code: a lambda has none of its own."""
         name = self.function.__name__
-        return name if name.isidentifier() else "contracted"
+        return name if name.isidentifier() and not keyword.iskeyword(name) else "contracted"
 
     @property
     def receiver(self) -> str | None:
@@ -222,6 +223,7 @@ def contract_of(function: object) -> FunctionContract | None:
 
 
 def _is_dims(hint: object) -> bool:
+    hint = unalias(hint)
     if get_origin(hint) is Annotated:
         return _is_dims(get_args(hint)[0])
     if _admits_none(hint):

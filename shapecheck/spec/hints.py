@@ -39,7 +39,7 @@ def read_hint(hint: object, where: str) -> Spec:
     Raises ContractTextError (SHP101, SHP102) for a tensor or carrier in a place that could not be
     checked, and for a malformed shape string.
     """
-    hint = _unalias(hint)
+    hint = unalias(hint)
     if isinstance(hint, ForwardRef):
         raise refusal(where, "a TypeVar's bound is a string", "write the class itself as bound")
     origin, args = get_origin(hint), get_args(hint)
@@ -59,6 +59,12 @@ def read_hint(hint: object, where: str) -> Spec:
         return SequenceSpec(container=cast(type, origin), item=read_hint(args[0], where))
     if isinstance(hint, type) and ATTRIBUTE in vars(hint):
         return CarrierSpec(cls=hint)
+    if (
+        isinstance(origin, type)
+        and ATTRIBUTE in vars(origin)
+        and not any(map(mentions_tensor, args))
+    ):
+        return CarrierSpec(cls=origin)  # a generic carrier of other things
     if isinstance(hint, type):
         raise refusal(
             where,
@@ -75,7 +81,7 @@ def read_hint(hint: object, where: str) -> Spec:
 
 def mentions_tensor(hint: object) -> bool:
     """Whether a tensor annotation or a carrier occurs anywhere in `hint`."""
-    hint = _unalias(hint)
+    hint = unalias(hint)
     if is_tensor_hint(hint):
         return True
     if isinstance(hint, type) and get_origin(hint) is None:
@@ -185,7 +191,7 @@ def _phased(items: list[object], where: str) -> PhasedSpec:
 
 
 def _phase(hint: object) -> str | None:
-    hint = _unalias(hint)
+    hint = unalias(hint)
     if get_origin(hint) is not Annotated:
         return None
     return next((mark.name for mark in get_args(hint)[1:] if isinstance(mark, InPhase)), None)
@@ -230,7 +236,8 @@ def _on_tensors(spec: Spec, where: str, mark: str, **change: Any) -> Spec:
             raise refusal(where, f"{mark}(...) marks a tensor", "put it around the tensor itself")
 
 
-def _unalias(hint: object) -> object:
+def unalias(hint: object) -> object:
+    """What a NewType, a `type` alias or a bound TypeVar stands for."""
     while True:
         if isinstance(hint, NewType):
             hint = hint.__supertype__

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import gc
 import operator
 import sys
 import types
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, Generic, NewType, Self, TypeVar
 
 import pytest
 import torch
 from jaxtyping import Float32, Int64
-from torch import Tensor
+from torch import Tensor, nn
 
 from shapecheck import (
     ContractTextError,
@@ -46,11 +48,15 @@ class Tree(Extend):
 
 AnExtend = TypeVar("AnExtend", bound=Extend)
 LateBound = TypeVar("LateBound", bound="Extend")
+Anything = TypeVar("Anything")
 AWidth = TypeVar("AWidth", bound=Float32[Tensor, "bs target_hidden"])
 
 
 class MyDims(Dims):
     """An engine's own Dims."""
+
+
+OwnDims = NewType("OwnDims", MyDims)
 
 
 def test_parameters_may_be_named_like_builtins(dims: Dims) -> None:
@@ -110,7 +116,11 @@ def test_dims_are_known_in_every_spelling_of_their_annotation(dims: Dims) -> Non
     def noted(it: Extend, dims: Annotated[Dims, "of this rank"] | None) -> Extend:
         return it
 
-    for step in (sub, noted):
+    @contract
+    def newly(it: Extend, dims: OwnDims) -> Extend:
+        return it
+
+    for step in (sub, noted, newly):
         step(Extend(WIDE), own)
         with pytest.raises(ShapeContractError, match="target_hidden is 4096"):
             step(Extend(NARROW), own)
@@ -251,6 +261,9 @@ def test_decorators_below_and_above_a_contract(dims: Dims) -> None:
 def test_what_no_contract_can_stand_on_says_what_to_write() -> None:
     with pytest.raises(ContractTextError, match=r"write @contract\(phase='verify'\)"):
         contract("verify")  # type: ignore[arg-type]  # on purpose
+    for phase in ("", 3):
+        with pytest.raises(ContractTextError, match="name the phase, for example"):
+            contract(phase=phase)  # type: ignore[call-overload]  # on purpose
     for part in (operator.attrgetter("x"), lambda self: None):
         with pytest.raises(ContractTextError, match=r"SHP103.*annotate what it returns"):
             contract(property(part))
@@ -267,6 +280,15 @@ def test_a_use_of_check_is_never_hidden(inherited: bool) -> None:
     made = dataclasses.make_dataclass("Made", fields, bases=(Base,) if inherited else ())
     with pytest.raises(ContractTextError, match=r"Made\.check hides the method"):
         carrier(made)
+
+
+def test_any_name_of_a_function_will_do() -> None:
+    def step(a: Int64[Tensor, "bs"], b: Int64[Tensor, "bs"]) -> int:
+        return 1
+
+    for name in ("class", "<lambda>", "two words"):
+        step.__name__ = name
+        assert contract(step)(ROWS, ROWS) == 1
 
 
 def test_a_refusal_at_the_first_call_has_no_template_in_its_path() -> None:
@@ -296,6 +318,58 @@ def test_objects_called_dims_share_one_plan(monkeypatch: pytest.MonkeyPatch) -> 
     for other in (None, [1], [2], object()):
         Worker(other).step(ROWS, ROWS)
     assert plans == [None]
+    worker = Worker(None)
+    worker.dims = worker.step  # holds the worker
+    worker.step(ROWS, ROWS)
+    gone = weakref.ref(worker)
+    del worker
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_dims_property_that_fails_is_not_taken_for_no_dims() -> None:
+    class Worker:
+        @property
+        def dims(self) -> Dims:
+            return self.dimz  # type: ignore[attr-defined]  # on purpose
+
+        @contract
+        def step(self, it: Extend) -> Extend:
+            return it
+
+    with pytest.raises(AttributeError, match="dimz"):
+        Worker().step(Extend(NARROW))
+
+
+def test_a_generic_carrier_is_opened_and_a_tensor_in_its_brackets_refused(dims: Dims) -> None:
+    @carrier
+    @dataclass
+    class Tagged(Generic[Anything]):
+        hidden: Float32[Tensor, "bs target_hidden"]
+        tag: Anything
+
+    def step(it: object, dims: Dims) -> Extend:
+        return Extend(WIDE)
+
+    step.__annotations__["it"] = Tagged[int]
+    checked = contract(step)
+    checked(Tagged(WIDE, 3), dims)
+    with pytest.raises(ShapeContractError, match="target_hidden is 4096"):
+        checked(Tagged(NARROW, 3), dims)
+    with pytest.raises(ContractTextError, match="in the brackets of a base would not be checked"):
+
+        @carrier
+        @dataclass
+        class Wide(Tagged[Float32[Tensor, "bs draft_hidden"]]): ...
+
+
+def test_the_class_that_is_missing_is_named() -> None:
+    @contract
+    def step(it: Float32[nn.Parameter, "bs"], rows: Int64[Tensor, "bs"]) -> None: ...
+
+    step(nn.Parameter(torch.zeros(3)), ROWS)
+    with pytest.raises(ShapeContractError, match=r"float32\[bs\] in a Parameter +got torch"):
+        step(torch.zeros(3), ROWS)
 
 
 def test_enable_turns_on_what_a_class_inherits_and_names_what_it_cannot(
