@@ -6,13 +6,14 @@ import dataclasses
 from typing import TypeVar
 
 from shapecheck.dims.model import Dims
-from shapecheck.errors import ContractTextError
+from shapecheck.errors import ContractTextError, ShapecheckError
 from shapecheck.runtime.emit import Emitter
 from shapecheck.runtime.numbers import Numbers, variable
 from shapecheck.runtime.opened import Value
 from shapecheck.runtime.plan import judges
 from shapecheck.runtime.report import Reporter
 from shapecheck.runtime.stats import Tally
+from shapecheck.runtime.tensors import class_name
 from shapecheck.runtime.text import INDENT, Text, build
 from shapecheck.spec import CarrierSpec, contract_of, declare_carrier
 
@@ -65,6 +66,8 @@ def check(self: object, dims: Dims | None = None, *, phase: str | None = None) -
     """
     cls = type(self)
     where = f"{cls.__qualname__.rpartition('<locals>.')[2]}.check"
+    if not isinstance(dims, Dims | None):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ShapecheckError(f"{where}: dims is {class_name(dims)}; pass the Dims of the engine")
     reporter = Reporter(where=where, phase=phase, dims=dims, tally=Tally(where))
     namespace = judges(reporter)
     emitter = Emitter(

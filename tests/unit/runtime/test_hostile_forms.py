@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from shapecheck import (
     ContractTextError,
     Dims,
+    ShapecheckError,
     ShapeContractError,
     carrier,
     contract,
@@ -431,9 +432,13 @@ def test_enable_of_a_setter_alone(level, dims: Dims) -> None:
 
 @pytest.mark.parametrize("target", ["a.module", 3, pair_dims()])
 def test_enable_of_neither_class_nor_module_is_refused(target: Any) -> None:
-    from shapecheck import ShapecheckError
-
     with pytest.raises(ShapecheckError, match="pass the class or the module itself"):
         enable(target)
     with pytest.raises(ShapecheckError, match="use one of off, warn, strict, full"):
         enable(Extend, level="loud")
+
+
+@pytest.mark.parametrize("other", [{"target_hidden": 4096}, 3, "dims"])
+def test_check_takes_dims_alone(other: Any) -> None:
+    with pytest.raises(ShapecheckError, match=r"Extend\.check: dims is .*; pass the Dims"):
+        Extend(WIDE).check(other)  # type: ignore[attr-defined]  # given by @carrier
