@@ -26,7 +26,9 @@ _FUNCTIONS = (
 )
 BENCH_PROMPT = 2 * _FUNCTIONS + "def area("
 _MODEL_OPTIONS = (
-    click.option("--target", default="smollm2", help="smollm2, a model folder or a .gguf file."),
+    click.option(
+        "--target", default="smollm2", help="smollm2, a folder, a .gguf file, or tiny (seeded)."
+    ),
     click.option("--draft", default=None, help="Folder of the draft model or head."),
     click.option(
         "--algorithm",

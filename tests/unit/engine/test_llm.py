@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from engine import LLM, EngineError, SamplingParams
 from engine.scheduler.request import Request
@@ -177,3 +178,14 @@ def test_a_folder_serves_as_target_and_draft(tmp_path: object) -> None:
     output = llm.generate("hello", GREEDY)[0]
     assert output.token_ids == wanted
     assert output.metrics.accept_length > 3
+
+
+@pytest.mark.parametrize("drafting", ["best", "drawn"])
+@pytest.mark.parametrize("algorithm", ["none", "standalone", "eagle", "eagle3"])
+def test_other_dtypes_cross_every_boundary(algorithm: str, drafting: str, full: None) -> None:
+    """Hidden states and pools follow the engine's dtype, laws and logits stay fp32."""
+    llm = tiny(algorithm, dtype="bfloat16", drafting=drafting, graphs=True)
+    outputs = llm.generate(["hello", "zzz"], GREEDY)
+    assert [len(output.token_ids) for output in outputs] == [14, 14]
+    assert llm.engine.target_pool.keys_ZCE[0].dtype is torch.bfloat16
+    assert slots_add_up(llm)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import gguf
+import numpy as np
 import pytest
 import tokenizers
 import transformers
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import models, pre_tokenizers
 
@@ -16,7 +18,7 @@ from engine.errors import CheckpointError, EngineError
 from engine.models.loader.gguf import GgufCheckpoint
 from engine.models.loader.safetensors import SafetensorsCheckpoint
 from engine.models.seeded import tiny_config
-from engine.tokenizer import BpeTokenizer, ByteTokenizer, load_tokenizer
+from engine.tokenizer import BpeTokenizer, ByteTokenizer, Tokenizer, load_tokenizer
 
 TEXTS = [
     "Hello world 1234, it's 9 o'clock.",
@@ -27,6 +29,7 @@ TEXTS = [
 ]
 
 
+@settings(deadline=None, derandomize=True)
 @given(st.text())
 def test_bytes_round_trip(text: str) -> None:
     text = text.encode("utf-8", errors="replace").decode("utf-8")
@@ -129,3 +132,51 @@ def test_smollm2_tokenizer(smollm2: Path) -> None:
     assert prompt.endswith("<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n")
     assert tokenizer.encode("<|im_start|>user<|im_end|>") == [1, 4093, 2]
     assert tokenizer.decode([1, 4093, 2]) == "user"
+
+
+@pytest.mark.parametrize("kind", ["gpt-2", "smollm", "qwen2", "llama-bpe"])
+@pytest.mark.parametrize("text", TEXTS)
+def test_every_pre_tokenizer_keeps_the_text(kind: str, text: str, tmp_path: Path) -> None:
+    """Splitting a text differently changes its ids, never what they decode to."""
+    tokenizer = from_metadata(tmp_path, kind)
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+def test_pre_tokenizers_split_numbers_as_their_models_do(tmp_path: Path) -> None:
+    """With merges for 1 2 -> 12 and 12 3 -> 123, the longest run of digits shows the rule."""
+    lengths = {}
+    for kind in ("gpt-2", "smollm", "qwen2", "llama-bpe"):
+        tokenizer = from_metadata(tmp_path, kind)
+        lengths[kind] = len(tokenizer.encode("1231"))
+    assert lengths == {"gpt-2": 2, "smollm": 4, "qwen2": 4, "llama-bpe": 2}
+    assert len(from_metadata(tmp_path, "llama-bpe").encode("12312")) == 2
+    assert len(from_metadata(tmp_path, "smollm").encode("12312")) == 5
+
+
+def test_unknown_pre_tokenizer(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"pre-tokenizer 'klingon' is not known \(known: gpt"):
+        from_metadata(tmp_path, "klingon")
+
+
+def from_metadata(folder: Path, kind: str) -> Tokenizer:
+    """The tokenizer of a GGUF file that holds little else: bytes, and two merges of digits."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    file = folder / f"{kind}.gguf"
+    writer = gguf.GGUFWriter(file, "llama")
+    writer.add_block_count(1)
+    writer.add_embedding_length(8)
+    writer.add_feed_forward_length(8)
+    writer.add_head_count(1)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre(kind)
+    writer.add_token_list([*alphabet, "12", "123", "<|end|>"])
+    writer.add_token_types([1] * (len(alphabet) + 2) + [3])
+    writer.add_token_merges(["1 2", "12 3"])
+    writer.add_eos_token_id(len(alphabet) + 2)
+    writer.add_tensor("output_norm.weight", np.zeros(8, dtype=np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    checkpoint = GgufCheckpoint(file)
+    return load_tokenizer(checkpoint, checkpoint.config)

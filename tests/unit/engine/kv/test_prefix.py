@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -74,6 +75,7 @@ class Prefixes(RuleBasedStateMachine):
 
 
 TestPrefixes = Prefixes.TestCase
+TestPrefixes.settings = settings(deadline=None, derandomize=True)
 
 
 def keep(cache: PrefixCache, tokens: list[int]) -> list[int]:

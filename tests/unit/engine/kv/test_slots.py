@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -47,6 +48,7 @@ class Slots(RuleBasedStateMachine):
 
 
 TestSlots = Slots.TestCase
+TestSlots.settings = settings(deadline=None, derandomize=True)
 
 
 def test_fresh_pool_gives_neighbours() -> None:

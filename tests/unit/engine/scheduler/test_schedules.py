@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 
 import pytest
 from hypothesis import settings
@@ -21,7 +22,7 @@ from engine.llm import LLM
 from engine.sampling import SamplingParams
 from engine.scheduler.request import Request
 
-from ..conftest import SHAPES, slots_add_up, tiny
+from ..conftest import SHAPES, drafted_by, slots_add_up, tiny
 
 PROMPTS = ("a", "hello", "hello world", "hello there, and well met", "zzzzzzzzzzzz")
 PARAMS = (
@@ -32,13 +33,18 @@ PARAMS = (
     # What the tiny target says to some of the prompts: an id, and a text across two tokens.
     SamplingParams(max_tokens=12, temperature=0.0, stop_token_ids=(133, 84), stop=("`\x19",)),
 )
-ENGINES: dict[str, dict[str, object]] = {
-    "none": {"algorithm": "none"},
-    "ngram": {"algorithm": "ngram", "ngram_min": 1},
-    "standalone": {"algorithm": "standalone", "num_steps": 3},
-    "eagle": {"algorithm": "eagle", **SHAPES["tree"]},
-    "eagle3": {"algorithm": "eagle3", "num_steps": 2},
-    "eagle3 tree, replayed": {"algorithm": "eagle3", "graphs": True, **SHAPES["tree"]},
+ENGINES: dict[str, Callable[..., LLM]] = {
+    "none": partial(tiny, "none"),
+    "ngram": partial(tiny, "ngram", ngram_min=1),
+    "standalone": partial(tiny, "standalone", num_steps=3),
+    "standalone tree": partial(tiny, "standalone", **SHAPES["deep narrow tree"]),
+    "oracle": partial(drafted_by, "oracle", num_steps=3),
+    "oracle tree": partial(drafted_by, "oracle", **SHAPES["tree"]),
+    "adversarial": partial(drafted_by, "adversarial", num_steps=3),
+    "eagle": partial(tiny, "eagle", num_steps=2),
+    "eagle tree": partial(tiny, "eagle", **SHAPES["tree"]),
+    "eagle3": partial(tiny, "eagle3", num_steps=2),
+    "eagle3 tree, replayed": partial(tiny, "eagle3", graphs=True, **SHAPES["tree"]),
 }
 
 
@@ -50,7 +56,7 @@ def alone(prompt: str, params: SamplingParams) -> tuple[int, ...]:
 
 def crowded(engine: str) -> LLM:
     """An engine with room for three requests at best, and slots for about two."""
-    return tiny(**ENGINES[engine], max_requests=3, num_slots=90, prefill_chunk=5, prefix_block=4)
+    return ENGINES[engine](max_requests=3, num_slots=90, prefill_chunk=5, prefix_block=4)
 
 
 class Schedule(RuleBasedStateMachine):
@@ -117,7 +123,7 @@ def test_schedules(engine: str) -> None:
 def test_load(engine: str) -> None:
     """200 requests of random lengths, some aborted, some stopped: all as if they were alone."""
     chance = random.Random(7)
-    llm = tiny(**ENGINES[engine], max_requests=12, num_slots=500, prefill_chunk=24)
+    llm = ENGINES[engine](max_requests=12, num_slots=500, prefill_chunk=24)
     asked: list[tuple[Request, str]] = []
     for _ in range(200):
         prompt, params = chance.choice(PROMPTS), chance.choice(PARAMS)
