@@ -1,0 +1,43 @@
+"""launch: the few device functions by which consecutive kernels overlap.
+
+Programmatic dependent launch lets a kernel start while the one before it still runs. Three rules keep
+that safe, and every kernel of this package follows them: it releases its successor at once, it waits
+before it reads or writes anything another kernel of the same forward touches, and the first kernel of
+a forward is launched unchained, so that everything older (plans, tables, the cached prefix) is complete.
+"""
+
+import triton
+import triton.language as tl
+from triton.language.extra import cuda
+
+INTERPRETED: bool = triton.knobs.runtime.interpret
+"""True under TRITON_INTERPRET=1, where the kernels run on a CPU and nothing can overlap."""
+
+CACHE_LINE = tl.constexpr(128)
+
+
+@triton.jit
+def release_successor(CHAINED: tl.constexpr):
+    """The next kernel of the stream may start to fill the multiprocessors this one leaves idle."""
+    if CHAINED:
+        cuda.gdc_launch_dependents()
+
+
+@triton.jit
+def wait_for_producers(CHAINED: tl.constexpr):
+    """Everything the kernels before this one wrote is complete and visible afterwards."""
+    if CHAINED:
+        cuda.gdc_wait()
+
+
+@triton.jit
+def prefetch(pointers):
+    """The cache line behind each pointer is on its way into the L2 cache."""
+    tl.inline_asm_elementwise(
+        "prefetch.global.L2 [$1]; mov.u32 $0, 0;",
+        "=r,l",
+        [pointers.to(tl.int64, bitcast=True)],
+        dtype=tl.int32,
+        is_pure=False,
+        pack=1,
+    )
