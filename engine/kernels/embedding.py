@@ -1,6 +1,6 @@
 """embedding: one row of the embedding table per token; the unchained head of every forward.
 
-T tokens   V vocabulary   W hidden width   G programs a row
+T tokens   V vocabulary   H hidden width   G programs a row
 """
 
 import triton
@@ -10,8 +10,8 @@ from torch import Tensor
 from engine.kernels.launch import INTERPRETED, release_successor
 from engine.kernels.row_tile import ScaledRows
 
-BLOCK_W = 1024
-"""Columns of one program; an embedded row enters its first norm in ceil(W / 1024) parts."""
+BLOCK_H = 1024
+"""Columns of one program; an embedded row enters its first norm in ceil(H / 1024) parts."""
 
 
 @triton.jit
@@ -22,37 +22,37 @@ def _embed(
     y_ptr,
     next_x_ptr,
     next_square_ptr,
-    W: tl.constexpr,
-    BLOCK_W: tl.constexpr,
+    H: tl.constexpr,
+    BLOCK_H: tl.constexpr,
     OVERLAP: tl.constexpr,
 ):
     release_successor(OVERLAP)
     token = tl.program_id(0)
-    w_W = tl.program_id(1) * BLOCK_W + tl.arange(0, BLOCK_W)
-    here_W = w_W < W
+    h_H = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)
+    here_H = h_H < H
     row = tl.load(id_ptr + token).to(tl.int64)
-    value_W = tl.load(table_ptr + row * W + w_W, mask=here_W, other=0.0)
-    wide_W = value_W.to(tl.float32)
-    next_W = wide_W * tl.load(gain_ptr + w_W, mask=here_W, other=0.0).to(tl.float32)
-    at_W = token.to(tl.int64) * W + w_W
-    tl.store(y_ptr + at_W, value_W, mask=here_W)
-    tl.store(next_x_ptr + at_W, next_W.to(next_x_ptr.dtype.element_ty), mask=here_W)
+    value_H = tl.load(table_ptr + row * H + h_H, mask=here_H, other=0.0)
+    wide_H = value_H.to(tl.float32)
+    next_H = wide_H * tl.load(gain_ptr + h_H, mask=here_H, other=0.0).to(tl.float32)
+    at_H = token.to(tl.int64) * H + h_H
+    tl.store(y_ptr + at_H, value_H, mask=here_H)
+    tl.store(next_x_ptr + at_H, next_H.to(next_x_ptr.dtype.element_ty), mask=here_H)
     at = token * tl.num_programs(1) + tl.program_id(1)
-    tl.store(next_square_ptr + at, tl.sum(wide_W * wide_W, axis=0))
+    tl.store(next_square_ptr + at, tl.sum(wide_H * wide_H, axis=0))
 
 
 def embed_rows(
-    id_T: Tensor, table_VW: Tensor, gain_W: Tensor, *, out_TW: Tensor, next_rows: ScaledRows
+    id_T: Tensor, table_VH: Tensor, gain_H: Tensor, *, out_TH: Tensor, next_rows: ScaledRows
 ) -> Tensor:
-    """Copies the table's row of each id into out_TW and next_rows, after all earlier work."""
-    tokens, width = out_TW.shape
-    _embed[(tokens, triton.cdiv(width, BLOCK_W))](
-        id_T, table_VW, gain_W, out_TW, next_rows.x_TI, next_rows.square_TG, width,
-        BLOCK_W=BLOCK_W, OVERLAP=not INTERPRETED,
+    """Copies the table's row of each id into out_TH and next_rows, after all earlier work."""
+    tokens, width = out_TH.shape
+    _embed[(tokens, triton.cdiv(width, BLOCK_H))](
+        id_T, table_VH, gain_H, out_TH, next_rows.x_TI, next_rows.square_TG, width,
+        BLOCK_H=BLOCK_H, OVERLAP=not INTERPRETED,
     )  # fmt: skip
-    return out_TW
+    return out_TH
 
 
-def embed_rows_reference(id_T: Tensor, table_VW: Tensor) -> Tensor:
+def embed_rows_reference(id_T: Tensor, table_VH: Tensor) -> Tensor:
     """The same by indexing."""
-    return table_VW[id_T]
+    return table_VH[id_T]

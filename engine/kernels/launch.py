@@ -1,19 +1,20 @@
 """launch: the few device functions by which consecutive kernels overlap.
 
-Programmatic dependent launch lets a kernel start while the one before it still runs. Three rules keep
-that safe, and every kernel of this package follows them: it releases its successor at once, it waits
-before it reads or writes anything another kernel of the same forward touches, and the first kernel of
-a forward is launched unchained, so that everything older (plans, tables, the cached prefix) is complete.
+Programmatic dependent launch lets a kernel start while the one before it still runs. Three rules
+keep that safe, and every kernel of this package follows them: it releases its successor at once, it
+waits before it reads or writes anything another kernel of the same forward touches, and the first
+kernel of a forward is launched unchained, so that everything older (plans, tables, the cached
+prefix) is complete.
 """
 
 import triton
 import triton.language as tl
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
 from triton.language.extra import cuda
 
 INTERPRETED: bool = triton.knobs.runtime.interpret
 """True under TRITON_INTERPRET=1, where the kernels run on a CPU and nothing can overlap."""
-
-CACHE_LINE = tl.constexpr(128)
 
 
 @triton.jit
@@ -41,3 +42,22 @@ def prefetch(pointers):
         is_pure=False,
         pack=1,
     )
+
+
+@gluon.jit
+def stream_release(CHAINED: gl.constexpr):
+    """release_successor for Gluon kernels."""
+    if CHAINED:
+        gl.inline_asm_elementwise(
+            "griddepcontrol.launch_dependents; // $0", "=r", [],
+            dtype=gl.int32, is_pure=False, pack=1,
+        )  # fmt: skip
+
+
+@gluon.jit
+def stream_wait(CHAINED: gl.constexpr):
+    """wait_for_producers for Gluon kernels."""
+    if CHAINED:
+        gl.inline_asm_elementwise(
+            "griddepcontrol.wait; // $0", "=r", [], dtype=gl.int32, is_pure=False, pack=1
+        )

@@ -1,11 +1,13 @@
 """paged_attention: split-KV attention of a few query rows per request over a paged cache.
 
-One family serves draft decode, verify and draft extend. A request sees its table columns [0, L + C):
-L committed ones, visible to all of its rows, and C in flight, visible as a 64-bit word per row says (bit
-i: column L + i). Blocks and splits lie at fixed table columns, so what a row sums, and in which order,
-does not depend on the batch nor on how many rows a request brings.
+One family serves decode, draft decode, verify and draft extend. Row r of request b sees the
+request's committed columns [0, prefix) and those of W tail slots its mask allows. Blocks and splits
+lie at fixed columns, the tail continuing the prefix, so what a row sums, and in which order,
+depends neither on the batch nor on how many rows a request brings.
 
-B requests   Q rows of a request   H query heads   J key/value heads   E head width   S splits
+B requests   R rows per request   T = B * R   W tail slots of a request   Y columns, prefix and tail
+Q query heads   C key/value heads   E head width   S splits   Z slots   P request rows
+M table columns
 """
 
 import math
@@ -17,37 +19,51 @@ from torch import Tensor
 
 from engine.kernels.launch import prefetch, release_successor, wait_for_producers
 
-BLOCK_C = 64
-"""Table columns of one tile; at most this many may be in flight."""
+BLOCK_Y = 64
+"""Columns of one block; a split is a multiple of it."""
+
+
+@triton.jit
+def _load_slots(row_ptr, tail_ptr, y_Y, prefix, end, HAS_TAIL: tl.constexpr):
+    """Returns the slot of every column, the pad slot beyond the end."""
+    slot_Y = tl.load(row_ptr + y_Y, mask=y_Y < prefix, other=0).to(tl.int64)
+    if HAS_TAIL:
+        in_tail_Y = (y_Y >= prefix) & (y_Y < end)
+        slot_Y += tl.load(tail_ptr + y_Y - prefix, mask=in_tail_Y, other=0).to(tl.int64)
+    return slot_Y
 
 
 @triton.jit
 def _attend_block(
-    q_ME, k_ptr, v_ptr, row_ptr, start, end, prefix, visible_M, top_M, sum_M, acc_ME, scale,
-    STRIDE: tl.constexpr, E: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_C: tl.constexpr,
-    MASKED: tl.constexpr,
+    q_NE, k_ptr, v_ptr, row_ptr, tail_ptr, mask_row_N, start, prefix, end, here_N, top_N, sum_N,
+    acc_NE, scale, STRIDE: tl.constexpr, E: tl.constexpr, BLOCK_E: tl.constexpr,
+    BLOCK_Y: tl.constexpr, TAIL: tl.constexpr,
 ):  # fmt: skip
-    """Folds the columns [start, start + BLOCK_C) into the running softmax of each row."""
-    c_C = start + tl.arange(0, BLOCK_C)
+    """Folds the columns [start, start + BLOCK_Y) into the running softmax of each row."""
+    y_Y = start + tl.arange(0, BLOCK_Y)
     e_E = tl.arange(0, BLOCK_E)
-    slot_C = tl.load(row_ptr + c_C, mask=c_C < end, other=0).to(tl.int64)
-    k_EC = tl.load(k_ptr + slot_C[None, :] * STRIDE + e_E[:, None], mask=e_E[:, None] < E, other=0.0)
-    v_CE = tl.load(v_ptr + slot_C[:, None] * STRIDE + e_E[None, :], mask=e_E[None, :] < E, other=0.0)
-    score_MC = tl.dot(q_ME, k_EC, input_precision="ieee") * scale
-    if MASKED:
-        bit_C = tl.minimum(tl.maximum(c_C - prefix, 0), 63).to(tl.int64)
-        seen_MC = ((visible_M[:, None] >> bit_C[None, :]) & 1) != 0
-        seen_MC = ((c_C < prefix)[None, :] | seen_MC) & (c_C < end)[None, :]
-        score_MC = tl.where(seen_MC, score_MC, float("-inf"))
-    new_top_M = tl.maximum(top_M, tl.max(score_MC, axis=1))
+    slot_Y = _load_slots(row_ptr, tail_ptr, y_Y, prefix, end, TAIL)
+    at_Y = slot_Y * STRIDE
+    k_EY = tl.load(k_ptr + at_Y[None, :] + e_E[:, None], mask=e_E[:, None] < E, other=0.0)
+    v_YE = tl.load(v_ptr + at_Y[:, None] + e_E[None, :], mask=e_E[None, :] < E, other=0.0)
+    score_NY = tl.dot(q_NE, k_EY, input_precision="ieee") * scale
+    if TAIL:
+        in_tail_Y = (y_Y >= prefix) & (y_Y < end)
+        seen_NY = tl.load(
+            mask_row_N[:, None] + (y_Y - prefix)[None, :],
+            mask=here_N[:, None] & in_tail_Y[None, :],
+            other=0,
+        )
+        score_NY = tl.where((y_Y < prefix)[None, :] | (seen_NY != 0), score_NY, float("-inf"))
+    new_top_N = tl.maximum(top_N, tl.max(score_NY, axis=1))
     # A row that has seen nothing yet keeps -inf; subtracting it from itself would be NaN.
-    base_M = tl.where(new_top_M == float("-inf"), 0.0, new_top_M)
-    p_MC = tl.exp2(score_MC - base_M[:, None])
-    keep_M = tl.exp2(top_M - base_M)
-    sum_M = sum_M * keep_M + tl.sum(p_MC, axis=1)
-    acc_ME = acc_ME * keep_M[:, None]
-    acc_ME = tl.dot(p_MC.to(v_CE.dtype), v_CE, acc_ME, input_precision="ieee")
-    return new_top_M, sum_M, acc_ME
+    base_N = tl.where(new_top_N == float("-inf"), 0.0, new_top_N)
+    p_NY = tl.exp2(score_NY - base_N[:, None])
+    keep_N = tl.exp2(top_N - base_N)
+    sum_N = sum_N * keep_N + tl.sum(p_NY, axis=1)
+    acc_NE = acc_NE * keep_N[:, None]
+    acc_NE = tl.dot(p_NY.to(v_YE.dtype), v_YE, acc_NE, input_precision="ieee")
+    return new_top_N, sum_N, acc_NE
 
 
 @triton.jit
@@ -59,74 +75,77 @@ def _attend_split(
     table_stride,
     row_ptr,
     prefix_ptr,
-    visible_ptr,
+    tail_ptr,
+    mask_ptr,
     part_ptr,
     weight_ptr,
-    columns,
+    tail,
     scale,
-    Q: tl.constexpr,
-    G: tl.constexpr,
-    J: tl.constexpr,
+    R: tl.constexpr,
+    GROUP: tl.constexpr,
+    C: tl.constexpr,
     E: tl.constexpr,
-    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
     BLOCK_E: tl.constexpr,
-    BLOCK_C: tl.constexpr,
+    BLOCK_Y: tl.constexpr,
     SPLIT: tl.constexpr,
     CHAINED: tl.constexpr,
 ):
+    """One split of one key/value head: N = R * GROUP rows share every key read."""
     release_successor(CHAINED)
     split = tl.program_id(0)
     head = tl.program_id(1)
     request = tl.program_id(2)
     prefix = tl.load(prefix_ptr + request).to(tl.int32)
-    end = prefix + columns
+    end = prefix + tail
     first = split * SPLIT
     if first >= end:
         return
-    STRIDE: tl.constexpr = J * E
+    STRIDE: tl.constexpr = C * E
     last = tl.minimum(first + SPLIT, end)
     row_ptr = table_ptr + tl.load(row_ptr + request).to(tl.int64) * table_stride
+    tail_ptr += request * tail
     k_ptr += head * E
     v_ptr += head * E
     if CHAINED:
-        # The committed columns were written before this forward began: read ahead of the producer.
-        c_C = first + tl.arange(0, BLOCK_C)
-        slot_C = tl.load(row_ptr + c_C, mask=c_C < prefix, other=0).to(tl.int64)
-        line_C = slot_C[:, None] * STRIDE + tl.arange(0, BLOCK_E // 64)[None, :] * 64
-        prefetch(k_ptr + line_C)
-        prefetch(v_ptr + line_C)
+        LINES: tl.constexpr = BLOCK_E // 64 if BLOCK_E > 64 else 1
+        # Committed columns were written before this forward began: read ahead of the producer.
+        y_Y = first + tl.arange(0, BLOCK_Y)
+        slot_Y = _load_slots(row_ptr, tail_ptr, y_Y, prefix, end, False)
+        line_Y = slot_Y[:, None] * STRIDE + tl.arange(0, LINES)[None, :] * 64
+        prefetch(k_ptr + line_Y)
+        prefetch(v_ptr + line_Y)
     wait_for_producers(CHAINED)
 
-    m_M = tl.arange(0, BLOCK_M)
+    n_N = tl.arange(0, BLOCK_N)
     e_E = tl.arange(0, BLOCK_E)
-    here_M = m_M < Q * G
-    token_M = request * Q + m_M // G
-    head_M = (token_M * J + head) * G + m_M % G
-    here_ME = here_M[:, None] & (e_E[None, :] < E)
-    q_ME = tl.load(q_ptr + head_M[:, None] * E + e_E[None, :], mask=here_ME, other=0.0)
-    visible_M = tl.load(visible_ptr + token_M, mask=here_M, other=0)
+    here_N = n_N < R * GROUP
+    token_N = request * R + n_N // GROUP
+    head_N = (token_N * C + head) * GROUP + n_N % GROUP
+    here_NE = here_N[:, None] & (e_E[None, :] < E)
+    q_NE = tl.load(q_ptr + head_N[:, None] * E + e_E[None, :], mask=here_NE, other=0.0)
+    mask_row_N = mask_ptr + token_N * tail
 
-    top_M = tl.full((BLOCK_M,), float("-inf"), tl.float32)
-    sum_M = tl.zeros((BLOCK_M,), tl.float32)
-    acc_ME = tl.zeros((BLOCK_M, BLOCK_E), tl.float32)
-    whole = tl.minimum(last, prefix // BLOCK_C * BLOCK_C)
-    for start in tl.range(first, whole, BLOCK_C):
-        top_M, sum_M, acc_ME = _attend_block(
-            q_ME, k_ptr, v_ptr, row_ptr, start, end, prefix, visible_M, top_M, sum_M, acc_ME,
-            scale, STRIDE, E, BLOCK_E, BLOCK_C, False,
+    top_N = tl.full((BLOCK_N,), float("-inf"), tl.float32)
+    sum_N = tl.zeros((BLOCK_N,), tl.float32)
+    acc_NE = tl.zeros((BLOCK_N, BLOCK_E), tl.float32)
+    whole = tl.minimum(last, prefix // BLOCK_Y * BLOCK_Y)
+    for start in tl.range(first, whole, BLOCK_Y):
+        top_N, sum_N, acc_NE = _attend_block(
+            q_NE, k_ptr, v_ptr, row_ptr, tail_ptr, mask_row_N, start, prefix, end, here_N, top_N,
+            sum_N, acc_NE, scale, STRIDE, E, BLOCK_E, BLOCK_Y, False,
         )  # fmt: skip
-    for start in tl.range(tl.maximum(first, whole), last, BLOCK_C):
-        top_M, sum_M, acc_ME = _attend_block(
-            q_ME, k_ptr, v_ptr, row_ptr, start, end, prefix, visible_M, top_M, sum_M, acc_ME,
-            scale, STRIDE, E, BLOCK_E, BLOCK_C, True,
+    for start in tl.range(tl.maximum(first, whole), last, BLOCK_Y):
+        top_N, sum_N, acc_NE = _attend_block(
+            q_NE, k_ptr, v_ptr, row_ptr, tail_ptr, mask_row_N, start, prefix, end, here_N, top_N,
+            sum_N, acc_NE, scale, STRIDE, E, BLOCK_E, BLOCK_Y, True,
         )  # fmt: skip
-    part_M = head_M.to(tl.int64) * tl.num_programs(0) + split
-    tl.store(
-        part_ptr + part_M[:, None] * E + e_E[None, :],
-        acc_ME / tl.where(sum_M > 0.0, sum_M, 1.0)[:, None],
-        mask=here_ME,
-    )
-    tl.store(weight_ptr + part_M, top_M + tl.log2(sum_M), mask=here_M)
+    part_N = head_N.to(tl.int64) * tl.num_programs(0) + split
+    # A row that saw nothing has a sum of 0 and a top of -inf: its part is 0, its weight -inf.
+    whole_N = tl.where(sum_N > 0.0, sum_N, 1.0)
+    part_NE = part_ptr + part_N[:, None] * E + e_E[None, :]
+    tl.store(part_NE, acc_NE / whole_N[:, None], mask=here_NE)
+    tl.store(weight_ptr + part_N, top_N + tl.log2(whole_N), mask=here_N)
 
 
 @triton.jit
@@ -135,10 +154,10 @@ def _combine_splits(
     weight_ptr,
     prefix_ptr,
     y_ptr,
-    columns,
+    tail,
     splits,
+    R: tl.constexpr,
     Q: tl.constexpr,
-    H: tl.constexpr,
     E: tl.constexpr,
     BLOCK_E: tl.constexpr,
     BLOCK_S: tl.constexpr,
@@ -148,9 +167,9 @@ def _combine_splits(
     release_successor(CHAINED)
     head = tl.program_id(0)
     token = tl.program_id(1)
-    used = tl.cdiv(tl.load(prefix_ptr + token // Q).to(tl.int32) + columns, SPLIT)
+    used = tl.cdiv(tl.load(prefix_ptr + token // R).to(tl.int32) + tail, SPLIT)
     e_E = tl.arange(0, BLOCK_E)
-    row = (token * H + head).to(tl.int64)
+    row = (token * Q + head).to(tl.int64)
     wait_for_producers(CHAINED)
     top = float("-inf")
     total = 0.0
@@ -176,71 +195,72 @@ def _combine_splits(
 
 
 def paged_attention(
-    q_THE: Tensor,
-    key_CJE: Tensor,
-    value_CJE: Tensor,
+    q_TQE: Tensor,
+    key_ZCE: Tensor,
+    value_ZCE: Tensor,
     *,
     table_PM: Tensor,
     row_B: Tensor,
     prefix_B: Tensor,
-    visible_T: Tensor,
-    columns: int,
+    tail_BW: Tensor,
+    mask_BRW: Tensor,
     split: int,
-    part_THSE: Tensor,
-    weight_THS: Tensor,
-    out_THE: Tensor,
-    warps: int = 4,
+    part_TQSE: Tensor,
+    weight_TQS: Tensor,
+    out_TQE: Tensor,
     chained: bool = False,
 ) -> Tensor:
-    """Writes each row's attention over its visible columns into out_THE (zeros where it sees none).
+    """Writes each row's attention into out_TQE, zeros where a row sees nothing.
 
-    part and weight are f32 scratch for S splits of `split` columns (a multiple of 64); rows of a
-    request are adjacent. S * split must reach the longest prefix + columns of the batch.
+    part and weight are f32 scratch for S splits of `split` columns (a multiple of 64); S * split
+    must reach the longest prefix + W of the batch. Launched chained, the tables, the lengths and
+    the committed columns were complete before the forward began.
     """
-    tokens, heads, width = q_THE.shape
-    requests, kv_heads, splits = prefix_B.shape[0], key_CJE.shape[1], weight_THS.shape[-1]
+    tokens, heads, width = q_TQE.shape
+    requests, tail = tail_BW.shape
+    kv_heads, splits = key_ZCE.shape[1], weight_TQS.shape[-1]
     rows, group = tokens // requests, heads // kv_heads
     block_e = triton.next_power_of_2(width)
-    _attend_split[(splits, kv_heads, requests)](
-        q_THE, key_CJE, value_CJE, table_PM, table_PM.stride(0), row_B, prefix_B, visible_T,
-        part_THSE, weight_THS, columns, math.log2(math.e) / math.sqrt(width),
-        rows, group, kv_heads, width, BLOCK_M=max(16, triton.next_power_of_2(rows * group)),
-        BLOCK_E=block_e, BLOCK_C=BLOCK_C, SPLIT=split, CHAINED=chained,
-        launch_pdl=chained, num_warps=warps, num_stages=2,
+    block_n = max(16, triton.next_power_of_2(rows * group))
+    assert split % BLOCK_Y == 0, "a split is whole blocks"
+    _attend_split[splits, kv_heads, requests](
+        q_TQE, key_ZCE, value_ZCE, table_PM, table_PM.stride(0), row_B, prefix_B, tail_BW,
+        mask_BRW, part_TQSE, weight_TQS, tail, math.log2(math.e) / math.sqrt(width),
+        rows, group, kv_heads, width, BLOCK_N=block_n,
+        BLOCK_E=block_e, BLOCK_Y=BLOCK_Y, SPLIT=split, CHAINED=chained,
+        launch_pdl=chained, num_warps=8 if block_n == 16 else 4, num_stages=2,
     )  # fmt: skip
-    _combine_splits[(heads, tokens)](
-        part_THSE, weight_THS, prefix_B, out_THE, columns, splits, rows, heads, width,
-        BLOCK_E=block_e, BLOCK_S=16, SPLIT=split, CHAINED=chained,
+    _combine_splits[heads, tokens](
+        part_TQSE, weight_TQS, prefix_B, out_TQE, tail, splits, rows, heads, width,
+        BLOCK_E=block_e, BLOCK_S=32, SPLIT=split, CHAINED=chained,
         launch_pdl=chained, num_warps=4,
     )  # fmt: skip
-    return out_THE
+    return out_TQE
 
 
 def paged_attention_reference(
-    q_THE: Tensor,
-    key_CJE: Tensor,
-    value_CJE: Tensor,
+    q_TQE: Tensor,
+    key_ZCE: Tensor,
+    value_ZCE: Tensor,
     *,
     table_PM: Tensor,
     row_B: Tensor,
     prefix_B: Tensor,
-    visible_T: Tensor,
-    columns: int,
+    tail_BW: Tensor,
+    mask_BRW: Tensor,
 ) -> Tensor:
     """The same, one request at a time, in the dtype of its inputs."""
-    tokens, heads, width = q_THE.shape
-    rows = tokens // prefix_B.shape[0]
-    out_THE = torch.empty_like(q_THE)
-    for b, (row, prefix) in enumerate(zip(row_B.tolist(), prefix_B.tolist(), strict=True)):
-        slots = table_PM[row, : prefix + columns].long()
-        repeat = heads // key_CJE.shape[1]
-        k_HCE = key_CJE[slots].repeat_interleave(repeat, dim=1).transpose(0, 1)
-        v_HCE = value_CJE[slots].repeat_interleave(repeat, dim=1).transpose(0, 1)
-        here = slice(b * rows, (b + 1) * rows)
-        bit = torch.arange(columns, device=q_THE.device)
-        flight = (visible_T[here, None] >> bit) & 1 != 0
-        seen = torch.cat((flight.new_ones(rows, prefix), flight), dim=-1)
-        score = q_THE[here].transpose(0, 1) @ k_HCE.transpose(1, 2) / math.sqrt(width)
-        p = torch.softmax(score.masked_fill(~seen, float("-inf")), dim=-1).nan_to_num(0.0)
-        out_THE[here] = (p @ v_HCE).transpose(0, 1)
-    return out_THE
+    heads, width = q_TQE.shape[1:]
+    repeat = heads // key_ZCE.shape[1]
+    out: list[Tensor] = []
+    for q_RQE, row, prefix, tail_W, mask_RW in zip(
+        q_TQE.unflatten(0, mask_BRW.shape[:2]), row_B, prefix_B, tail_BW, mask_BRW, strict=True
+    ):
+        slots_Y = torch.cat((table_PM[row, : int(prefix)].long(), tail_W.long()))
+        k_QYE = key_ZCE[slots_Y].repeat_interleave(repeat, dim=1).transpose(0, 1)
+        v_QYE = value_ZCE[slots_Y].repeat_interleave(repeat, dim=1).transpose(0, 1)
+        seen_RY = torch.cat((mask_RW.new_ones(len(mask_RW), int(prefix)), mask_RW), dim=-1)
+        score_QRY = q_RQE.transpose(0, 1) @ k_QYE.transpose(1, 2) / math.sqrt(width)
+        p_QRY = torch.softmax(score_QRY.masked_fill(~seen_RY, float("-inf")), dim=-1)
+        out.append((p_QRY.nan_to_num(0.0) @ v_QYE).transpose(0, 1))
+    return torch.cat(out)

@@ -3,7 +3,8 @@
 A program owns matching rows of both halves of one head, so the rotation needs nothing from another
 program. Queries go to a buffer, keys and values straight to their cache slots.
 
-T tokens   I inputs   H query heads   J key/value heads   E head width   C slots of the pool
+T tokens   I inputs   Q query heads   C key/value heads   E head width   Z slots of the pool
+M positions of the rotary tables   F = E / 2 frequencies
 """
 
 import torch
@@ -11,8 +12,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from engine.kernels.gated_rows import split_halves
-from engine.kernels.row_tile import RowTile, ScaledRows, accumulate_rows
+from engine.kernels.qkv_stream import qkv_stream
+from engine.kernels.row_tile import RowTile, ScaledRows, accumulate_rows, split_halves
+from engine.kernels.stream_tile import StreamTile
 
 
 @triton.jit(do_not_specialize=["tokens"])
@@ -30,117 +32,116 @@ def _qkv_rows(
     v_ptr,
     tokens,
     eps,
-    I: tl.constexpr,
-    H: tl.constexpr,
-    J: tl.constexpr,
+    INPUTS: tl.constexpr,
+    Q: tl.constexpr,
+    C: tl.constexpr,
     E: tl.constexpr,
     PARTS: tl.constexpr,
     BLOCK_G: tl.constexpr,
+    BIAS: tl.constexpr,
+    CHAINED: tl.constexpr,
     BLOCK_O: tl.constexpr,
     BLOCK_I: tl.constexpr,
     BLOCK_T: tl.constexpr,
     SLICES: tl.constexpr,
     STAGES: tl.constexpr,
-    PREFETCH: tl.constexpr,
-    BIAS: tl.constexpr,
-    CHAINED: tl.constexpr,
 ):
-    HALF: tl.constexpr = BLOCK_O // 2
+    BLOCK_F: tl.constexpr = BLOCK_O // 2
+    F: tl.constexpr = E // 2
     TILES: tl.constexpr = E // BLOCK_O
     head = tl.program_id(0) // TILES
-    first = (tl.program_id(0) % TILES) * HALF
+    first = (tl.program_id(0) % TILES) * BLOCK_F
     offset_O = tl.arange(0, BLOCK_O)
     token_T = tl.program_id(1) * BLOCK_T + tl.arange(0, BLOCK_T)
-    row_O = head * E + first + offset_O % HALF + (offset_O // HALF) * (E // 2)
+    row_O = head * E + first + offset_O % BLOCK_F + (offset_O // BLOCK_F) * F
     y_OT = accumulate_rows(
-        x_ptr, w_ptr, square_ptr, row_O, token_T, tokens, eps, I, PARTS, BLOCK_G,
-        BLOCK_O, BLOCK_I, BLOCK_T, SLICES, STAGES, PREFETCH, CHAINED,
+        x_ptr, w_ptr, square_ptr, row_O, token_T, tokens, eps, INPUTS, PARTS, BLOCK_G,
+        BLOCK_O, BLOCK_I, BLOCK_T, SLICES, STAGES, CHAINED,
     )  # fmt: skip
     if BIAS:
         y_OT += tl.load(bias_ptr + row_O).to(tl.float32)[:, None]
-    low_ET, high_ET = split_halves(y_OT, BLOCK_O, BLOCK_T)
+    low_FT, high_FT = split_halves(y_OT, BLOCK_O, BLOCK_T)
     here_T = token_T < tokens
-    e_E = first + tl.arange(0, HALF)
-    here_ET = here_T[None, :] & (e_E[:, None] < E // 2)
-    if head < H + J:
-        position_T = tl.load(position_ptr + token_T, mask=here_T, other=0)
-        angle_ET = position_T[None, :] * (E // 2) + e_E[:, None]
-        cos_ET = tl.load(cos_ptr + angle_ET, mask=here_ET, other=1.0)
-        sin_ET = tl.load(sin_ptr + angle_ET, mask=here_ET, other=0.0)
-        low_turned = low_ET * cos_ET - high_ET * sin_ET
-        high_turned = high_ET * cos_ET + low_ET * sin_ET
-        low_ET = low_turned
-        high_ET = high_turned
-    dtype = q_ptr.dtype.element_ty
-    if head < H:
-        at_ET = q_ptr + (token_T[None, :] * H + head) * E + e_E[:, None]
-        tl.store(at_ET, low_ET.to(dtype), mask=here_ET)
-        tl.store(at_ET + E // 2, high_ET.to(dtype), mask=here_ET)
+    f_F = first + tl.arange(0, BLOCK_F)
+    here_FT = here_T[None, :] & (f_F[:, None] < F)
+    turned_FT = here_FT & (head < Q + C)
+    position_T = tl.load(position_ptr + token_T, mask=here_T, other=0)
+    angle_FT = position_T[None, :] * F + f_F[:, None]
+    cos_FT = tl.load(cos_ptr + angle_FT, mask=turned_FT, other=1.0)
+    sin_FT = tl.load(sin_ptr + angle_FT, mask=turned_FT, other=0.0)
+    low_y = (low_FT * cos_FT - high_FT * sin_FT).to(q_ptr.dtype.element_ty)
+    high_y = (high_FT * cos_FT + low_FT * sin_FT).to(q_ptr.dtype.element_ty)
+    if head < Q:
+        q_FT = q_ptr + (token_T[None, :] * Q + head) * E + f_F[:, None]
+        tl.store(q_FT, low_y, mask=here_FT)
+        tl.store(q_FT + F, high_y, mask=here_FT)
     else:
         slot_T = tl.load(slot_ptr + token_T, mask=here_T, other=0).to(tl.int64)
-        if head < H + J:
-            at_ET = k_ptr + (slot_T[None, :] * J + head - H) * E + e_E[:, None]
-            tl.store(at_ET, low_ET.to(dtype), mask=here_ET)
-            tl.store(at_ET + E // 2, high_ET.to(dtype), mask=here_ET)
+        if head < Q + C:
+            k_FT = k_ptr + (slot_T[None, :] * C + head - Q) * E + f_F[:, None]
+            tl.store(k_FT, low_y, mask=here_FT)
+            tl.store(k_FT + F, high_y, mask=here_FT)
         else:
-            at_ET = v_ptr + (slot_T[None, :] * J + head - H - J) * E + e_E[:, None]
-            tl.store(at_ET, low_ET.to(dtype), mask=here_ET)
-            tl.store(at_ET + E // 2, high_ET.to(dtype), mask=here_ET)
+            v_FT = v_ptr + (slot_T[None, :] * C + head - Q - C) * E + f_F[:, None]
+            tl.store(v_FT, low_y, mask=here_FT)
+            tl.store(v_FT + F, high_y, mask=here_FT)
 
 
 def qkv_rows(
     x: ScaledRows,
     weight_OI: Tensor,
     *,
-    tile: RowTile,
-    cos_PE: Tensor,
-    sin_PE: Tensor,
+    tile: RowTile | StreamTile,
+    cos_MF: Tensor,
+    sin_MF: Tensor,
     position_T: Tensor,
     slot_T: Tensor,
-    out_THE: Tensor,
-    key_CJE: Tensor,
-    value_CJE: Tensor,
+    out_TQE: Tensor,
+    key_ZCE: Tensor,
+    value_ZCE: Tensor,
     eps: float,
     bias_O: Tensor | None = None,
     chained: bool = False,
 ) -> Tensor:
-    """Writes the rotated queries into out_THE and keys and values into their slots of the pools."""
+    """Writes the rotated queries into out_TQE and keys and values into their slots of the pool."""
     tokens, inputs = x.x_TI.shape
-    parts = x.square_TG.shape[1]
-    _, heads, width = out_THE.shape
-    kv_heads = key_CJE.shape[1]
-    grid = ((heads + 2 * kv_heads) * (width // tile.block_o), triton.cdiv(tokens, tile.block_t))
-    _qkv_rows[grid](
-        x.x_TI, weight_OI, x.square_TG, bias_O, cos_PE, sin_PE, position_T, slot_T, out_THE,
-        key_CJE, value_CJE, tokens, eps, inputs, heads, kv_heads, width,
-        parts, triton.next_power_of_2(parts),
-        BIAS=bias_O is not None,
+    _, heads, width = out_TQE.shape
+    kv_heads, parts = key_ZCE.shape[1], x.square_TG.shape[1]
+    assert width % tile.outputs == 0, "a tile lies inside one head"
+    tiles = (heads + 2 * kv_heads) * (width // tile.outputs)
+    if isinstance(tile, StreamTile):
+        kernel, tiles = qkv_stream, tile.programs(tiles, weight_OI.device)
+    else:
+        kernel = _qkv_rows
+    kernel[tiles, triton.cdiv(tokens, tile.block_t)](
+        x.x_TI, weight_OI, x.square_TG, bias_O, cos_MF, sin_MF, position_T, slot_T, out_TQE,
+        key_ZCE, value_ZCE, tokens, eps, inputs, heads, kv_heads, width, parts,
+        triton.next_power_of_2(parts), BIAS=bias_O is not None,
         CHAINED=chained, launch_pdl=chained, **tile.options(),
     )  # fmt: skip
-    return out_THE
+    return out_TQE
 
 
 def qkv_rows_reference(
     x_TI: Tensor,
     weight_OI: Tensor,
     *,
-    cos_PE: Tensor,
-    sin_PE: Tensor,
+    gain_I: Tensor,
+    eps: float,
+    cos_MF: Tensor,
+    sin_MF: Tensor,
     position_T: Tensor,
     heads: int,
     kv_heads: int,
-    gain_I: Tensor | None = None,
-    eps: float = 0.0,
     bias_O: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns rotated queries, rotated keys and values: what qkv_rows is held to, on float64."""
-    if gain_I is not None:
-        x_TI = x_TI * torch.rsqrt(x_TI.pow(2).mean(-1, keepdim=True) + eps) * gain_I
+    """Returns rotated queries, rotated keys and values: what qkv_rows is held to, in float64."""
+    x_TI = x_TI * torch.rsqrt(x_TI.pow(2).mean(-1, keepdim=True) + eps) * gain_I
     y_TO = x_TI @ weight_OI.T
     if bias_O is not None:
         y_TO = y_TO + bias_O
-    y_THE = y_TO.unflatten(-1, (heads + 2 * kv_heads, -1))
-    low, high = y_THE.chunk(2, dim=-1)
-    cos, sin = (table[position_T].unsqueeze(1).to(y_THE.dtype) for table in (cos_PE, sin_PE))
-    turned_THE = torch.cat((low * cos - high * sin, high * cos + low * sin), dim=-1)
-    return turned_THE[:, :heads], turned_THE[:, heads : heads + kv_heads], y_THE[:, -kv_heads:]
+    y_TJE = y_TO.unflatten(-1, (heads + 2 * kv_heads, -1))
+    low, high = y_TJE.chunk(2, dim=-1)
+    cos, sin = (table[position_T].unsqueeze(1).to(y_TJE.dtype) for table in (cos_MF, sin_MF))
+    turned_TJE = torch.cat((low * cos - high * sin, high * cos + low * sin), dim=-1)
+    return turned_TJE[:, :heads], turned_TJE[:, heads : heads + kv_heads], y_TJE[:, -kv_heads:]

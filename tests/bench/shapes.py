@@ -26,7 +26,9 @@ class Shape:
         return (self.heads + 2 * self.kv_heads) * self.head_width
 
     def step_bytes(self, context: int) -> int:
-        """Bytes one bf16 decode step must read: every matrix once and the cached keys and values."""
+        """Bytes one bf16 decode step must read: every matrix once and the cached keys and
+        values.
+        """
         attention = self.hidden * (self.qkv + self.heads * self.head_width)
         layer = attention + 3 * self.hidden * self.ffn
         cache = 2 * context * self.kv_heads * self.head_width
@@ -64,7 +66,9 @@ class Weights:
     final_gain: Tensor
 
 
-def random_weights(shape: Shape, device: str = "cuda", dtype: torch.dtype = torch.bfloat16) -> Weights:
+def random_weights(
+    shape: Shape, device: str = "cuda", dtype: torch.dtype = torch.bfloat16
+) -> Weights:
     """Draws weights whose products keep the scale of their inputs."""
 
     def matrix(rows: int, columns: int) -> Tensor:

@@ -53,9 +53,11 @@ def read_bandwidth(gibibytes: int = 8) -> float:
     for programs in (2**11, 2**12, 2**13, 2**14, 2**15):
         y = torch.empty(programs, dtype=torch.int32, device="cuda")
         for block, warps, stages in ((2048, 4, 1), (4096, 8, 1), (4096, 4, 4), (8192, 8, 4)):
+
             def run(y=y, block=block, warps=warps, stages=stages, programs=programs) -> None:
                 _read[(programs,)](
                     x, y, words // programs, BLOCK=block, STAGES=stages, num_warps=warps
                 )
+
             best = min(best, replay_ms(capture(run), repeats=5))
     return words * 4 / best / 1e6
