@@ -1,9 +1,9 @@
 """paged_attention: split-KV attention of a few query rows per request over a paged cache.
 
 One family serves decode, draft decode, verify and draft extend. Row r of request b sees the
-request's committed columns [0, prefix) and those of W tail slots its mask allows. Blocks and splits
-lie at fixed columns, the tail continuing the prefix, so what a row sums, and in which order,
-depends neither on the batch nor on how many rows a request brings.
+request's committed columns [0, prefix) and those of W tail slots for which its word has the bit
+set. Blocks and splits lie at fixed columns, the tail continuing the prefix, so what a row sums, and
+in which order, depends neither on the batch nor on how many rows a request brings.
 
 B requests   R rows per request   T = B * R   W tail slots of a request   Y columns, prefix and tail
 Q query heads   C key/value heads   E head width   S splits   Z slots   P request rows
@@ -35,7 +35,7 @@ def _load_slots(row_ptr, tail_ptr, y_Y, prefix, end, HAS_TAIL: tl.constexpr):
 
 @triton.jit
 def _attend_block(
-    q_NE, k_ptr, v_ptr, row_ptr, tail_ptr, mask_row_N, start, prefix, end, here_N, top_N, sum_N,
+    q_NE, k_ptr, v_ptr, row_ptr, tail_ptr, word_N, start, prefix, end, top_N, sum_N,
     acc_NE, scale, STRIDE: tl.constexpr, E: tl.constexpr, BLOCK_E: tl.constexpr,
     BLOCK_Y: tl.constexpr, TAIL: tl.constexpr,
 ):  # fmt: skip
@@ -49,11 +49,8 @@ def _attend_block(
     score_NY = tl.dot(q_NE, k_EY, input_precision="ieee") * scale
     if TAIL:
         in_tail_Y = (y_Y >= prefix) & (y_Y < end)
-        seen_NY = tl.load(
-            mask_row_N[:, None] + (y_Y - prefix)[None, :],
-            mask=here_N[:, None] & in_tail_Y[None, :],
-            other=0,
-        )
+        bit_Y = tl.minimum(tl.maximum(y_Y - prefix, 0), 63).to(tl.int64)
+        seen_NY = ((word_N[:, None] >> bit_Y[None, :]) & 1) & in_tail_Y[None, :].to(tl.int64)
         score_NY = tl.where((y_Y < prefix)[None, :] | (seen_NY != 0), score_NY, float("-inf"))
     new_top_N = tl.maximum(top_N, tl.max(score_NY, axis=1))
     # A row that has seen nothing yet keeps -inf; subtracting it from itself would be NaN.
@@ -76,7 +73,7 @@ def _attend_split(
     row_ptr,
     prefix_ptr,
     tail_ptr,
-    mask_ptr,
+    word_ptr,
     part_ptr,
     weight_ptr,
     tail,
@@ -124,7 +121,7 @@ def _attend_split(
     head_N = (token_N * C + head) * GROUP + n_N % GROUP
     here_NE = here_N[:, None] & (e_E[None, :] < E)
     q_NE = tl.load(q_ptr + head_N[:, None] * E + e_E[None, :], mask=here_NE, other=0.0)
-    mask_row_N = mask_ptr + token_N * tail
+    word_N = tl.load(word_ptr + token_N, mask=here_N, other=0)
 
     top_N = tl.full((BLOCK_N,), float("-inf"), tl.float32)
     sum_N = tl.zeros((BLOCK_N,), tl.float32)
@@ -132,12 +129,12 @@ def _attend_split(
     whole = tl.minimum(last, prefix // BLOCK_Y * BLOCK_Y)
     for start in tl.range(first, whole, BLOCK_Y):
         top_N, sum_N, acc_NE = _attend_block(
-            q_NE, k_ptr, v_ptr, row_ptr, tail_ptr, mask_row_N, start, prefix, end, here_N, top_N,
+            q_NE, k_ptr, v_ptr, row_ptr, tail_ptr, word_N, start, prefix, end, top_N,
             sum_N, acc_NE, scale, STRIDE, E, BLOCK_E, BLOCK_Y, False,
         )  # fmt: skip
     for start in tl.range(tl.maximum(first, whole), last, BLOCK_Y):
         top_N, sum_N, acc_NE = _attend_block(
-            q_NE, k_ptr, v_ptr, row_ptr, tail_ptr, mask_row_N, start, prefix, end, here_N, top_N,
+            q_NE, k_ptr, v_ptr, row_ptr, tail_ptr, word_N, start, prefix, end, top_N,
             sum_N, acc_NE, scale, STRIDE, E, BLOCK_E, BLOCK_Y, True,
         )  # fmt: skip
     part_N = head_N.to(tl.int64) * tl.num_programs(0) + split
@@ -194,6 +191,13 @@ def _combine_splits(
     tl.store(y_ptr + row * E + e_E, acc_E.to(y_ptr.dtype.element_ty), mask=e_E < E)
 
 
+def mask_words(mask_BRW: Tensor) -> Tensor:
+    """The mask of each row as one word, i64 (B * R,): bit w is its tail slot w; W is at most 64."""
+    assert mask_BRW.shape[-1] <= 64, "a word has 64 bits"
+    bit_W = torch.arange(mask_BRW.shape[-1], device=mask_BRW.device)
+    return (mask_BRW.long() << bit_W).sum(-1).flatten()
+
+
 def paged_attention(
     q_TQE: Tensor,
     key_ZCE: Tensor,
@@ -203,7 +207,7 @@ def paged_attention(
     row_B: Tensor,
     prefix_B: Tensor,
     tail_BW: Tensor,
-    mask_BRW: Tensor,
+    word_T: Tensor,
     split: int,
     part_TQSE: Tensor,
     weight_TQS: Tensor,
@@ -225,10 +229,10 @@ def paged_attention(
     assert split % BLOCK_Y == 0, "a split is whole blocks"
     _attend_split[splits, kv_heads, requests](
         q_TQE, key_ZCE, value_ZCE, table_PM, table_PM.stride(0), row_B, prefix_B, tail_BW,
-        mask_BRW, part_TQSE, weight_TQS, tail, math.log2(math.e) / math.sqrt(width),
+        word_T, part_TQSE, weight_TQS, tail, math.log2(math.e) / math.sqrt(width),
         rows, group, kv_heads, width, BLOCK_N=block_n,
         BLOCK_E=block_e, BLOCK_Y=BLOCK_Y, SPLIT=split, CHAINED=chained,
-        launch_pdl=chained, num_warps=8 if block_n == 16 else 4, num_stages=2,
+        launch_pdl=chained, num_stages=2, num_warps=4 if block_n in (32, 64) else 8,
     )  # fmt: skip
     _combine_splits[heads, tokens](
         part_TQSE, weight_TQS, prefix_B, out_TQE, tail, splits, rows, heads, width,

@@ -13,7 +13,11 @@ from torch import Tensor
 from engine.kernels.embedding import BLOCK_H, embed_rows
 from engine.kernels.gated_rows import gated_rows, gated_rows_reference
 from engine.kernels.linear_rows import linear_rows, linear_rows_reference
-from engine.kernels.paged_attention import paged_attention, paged_attention_reference
+from engine.kernels.paged_attention import (
+    mask_words,
+    paged_attention,
+    paged_attention_reference,
+)
 from engine.kernels.qkv_rows import qkv_rows, qkv_rows_reference
 from engine.kernels.row_tile import RowTile, ScaledRows
 from engine.kernels.stream_tile import StreamTile
@@ -71,6 +75,7 @@ class FusedStep:
         self.tail_BW = slots[context:].view(1, tokens)
         self.slot_T = self.tail_BW.view(tokens)
         self.mask_BRW = torch.ones(1, tokens, tokens, dtype=torch.bool, device=device).tril()
+        self.word_T = mask_words(self.mask_BRW)
         self.row_B = torch.ones(1, device=device, dtype=torch.int64)
         self.prefix_B = torch.full((1,), context, device=device, dtype=torch.int64)
         self.position_T = context + torch.arange(tokens, device=device)
@@ -119,7 +124,7 @@ class FusedStep:
             )  # fmt: skip
             paged_attention(
                 self.query, key, value, table_PM=self.table_PM, row_B=self.row_B,
-                prefix_B=self.prefix_B, tail_BW=self.tail_BW, mask_BRW=self.mask_BRW, split=SPLIT,
+                prefix_B=self.prefix_B, tail_BW=self.tail_BW, word_T=self.word_T, split=SPLIT,
                 part_TQSE=self.part, weight_TQS=self.weight, out_TQE=self.mixed, chained=chained,
             )  # fmt: skip
             linear_rows(

@@ -7,7 +7,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.kernels.paged_attention import paged_attention, paged_attention_reference
+from engine.kernels.paged_attention import (
+    mask_words,
+    paged_attention,
+    paged_attention_reference,
+)
 
 HEADS, KV_HEADS, WIDTH, SLOTS = 4, 2, 32, 400
 
@@ -24,8 +28,10 @@ class Case:
     def run(self, blank: Callable[..., Tensor], *, split: int = 64, splits: int = 4) -> Tensor:
         """The kernel's output."""
         tokens = len(self.q)
+        plan = dict(self.plan)
+        words = mask_words(plan.pop("mask_BRW"))
         return paged_attention(
-            self.q, self.keys, self.values, **self.plan, split=split,
+            self.q, self.keys, self.values, **plan, word_T=words, split=split,
             part_TQSE=blank(tokens, HEADS, splits, WIDTH, kind=torch.float32),
             weight_TQS=blank(tokens, HEADS, splits, kind=torch.float32),
             out_TQE=blank(tokens, HEADS, WIDTH),
@@ -111,3 +117,12 @@ def test_chain_of_rows_is_one_row_at_a_time(
         assert_close(alone.run(blank)[0], together[row])
         if device == "cuda":  # the interpreter's matrix product rounds by the number of rows
             assert torch.equal(alone.run(blank)[0], together[row])
+
+
+def test_words_hold_the_mask() -> None:
+    mask = torch.tensor([[[True, False, True], [False, False, False]]])
+    assert mask_words(mask).tolist() == [5, 0]
+    full = torch.ones(1, 1, 64, dtype=torch.bool)
+    assert mask_words(full).tolist() == [-1]
+    with pytest.raises(AssertionError, match="64 bits"):
+        mask_words(torch.ones(1, 1, 65, dtype=torch.bool))
