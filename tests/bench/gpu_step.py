@@ -10,7 +10,6 @@ bandwidth.
 import argparse
 import json
 import platform
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -90,7 +89,7 @@ def measure_shape(
     return {"shape": asdict(shape), "limit_ms": limit, "rows": steps}
 
 
-def run(*, compile_peers: bool, write: Callable[[dict[str, object]], None]) -> None:
+def run(*, compile_peers: bool, command: str, write: Callable[[dict[str, object]], None]) -> None:
     """Hands over the report whenever a shape is complete."""
     bandwidth = read_bandwidth()
     print(f"read bandwidth {bandwidth:.0f} GB/s", flush=True)
@@ -102,7 +101,7 @@ def run(*, compile_peers: bool, write: Callable[[dict[str, object]], None]) -> N
             "python": platform.python_version(),
         },
         "date": time.strftime("%Y-%m-%d"),
-        "command": " ".join(["python -m tests.bench.gpu_step", *sys.argv[1:]]),
+        "command": command,
         "context": CONTEXT,
         "weights": "random, bf16",
         "read_bandwidth_GB/s": bandwidth,
@@ -130,7 +129,13 @@ def main() -> None:
         if arguments.json:
             arguments.json.write_text(json.dumps(report, indent=2) + "\n")
 
-    run(compile_peers=not arguments.no_compile, write=write)
+    named = [] if arguments.json is None else ["--json", arguments.json.name]
+    flags = ["--no-compile"] if arguments.no_compile else []
+    run(
+        compile_peers=not arguments.no_compile,
+        command=" ".join(["python -m tests.bench.gpu_step", *named, *flags]),
+        write=write,
+    )
 
 
 if __name__ == "__main__":
