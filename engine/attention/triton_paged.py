@@ -23,7 +23,9 @@ WIDEST_TAIL = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _BlockPlan(AttentionPlan):
+class BlockPlan(AttentionPlan):
+    """R rows of each request; a fused forward writes the pool itself and only reads here."""
+
     pool: KVPool
     work: Block
     table_PM: Tensor
@@ -33,12 +35,16 @@ class _BlockPlan(AttentionPlan):
 
     def attend(self, layer: int, q_TQE: Tensor, k_TCE: Tensor, v_TCE: Tensor) -> Tensor:
         self.pool.store(layer, self.slots_T, k_TCE, v_TCE)
+        return self.read(layer, q_TQE.contiguous())
+
+    def read(self, layer: int, q_TQE: Tensor, *, chained: bool = False) -> Tensor:
+        """Attention (T, Q, E) over what is in the pool, this forward's keys and values included."""
         tokens, heads, width = q_TQE.shape
         longest = self.work.max_prefix + self.work.tail_slots_BW.shape[1]
         splits = max(1, -(-longest // self.split))
-        scratch = {"dtype": torch.float32, "device": q_TQE.device}
+        device = q_TQE.device
         return paged_attention(
-            q_TQE.contiguous(),
+            q_TQE,
             self.pool.keys_ZCE[layer],
             self.pool.values_ZCE[layer],
             table_PM=self.table_PM,
@@ -47,9 +53,10 @@ class _BlockPlan(AttentionPlan):
             tail_BW=self.work.tail_slots_BW,
             word_T=self.word_T,
             split=self.split,
-            part_TQSE=torch.empty(tokens, heads, splits, width, **scratch),
-            weight_TQS=torch.empty(tokens, heads, splits, **scratch),
-            out_TQE=torch.empty(q_TQE.shape, dtype=q_TQE.dtype, device=q_TQE.device),
+            part_TQSE=torch.empty(tokens, heads, splits, width, device=device),
+            weight_TQS=torch.empty(tokens, heads, splits, device=device),
+            out_TQE=torch.empty_like(q_TQE),
+            chained=chained,
         )
 
 
@@ -127,7 +134,7 @@ class TritonBackend(AttentionBackend):
                 f"{tail} tokens of a request are in flight and the Triton attention holds "
                 f"{WIDEST_TAIL}; lower num_steps, topk or num_draft_tokens"
             )
-        return _BlockPlan(
+        return BlockPlan(
             pool=self.pool,
             work=work,
             table_PM=self.table.slots_PM,

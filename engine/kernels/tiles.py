@@ -7,6 +7,7 @@ neighbour. Other shapes get the cut that was best most often.
 I inputs   O outputs (gate and up counted together)
 """
 
+from dataclasses import replace
 from enum import Enum
 
 from engine.kernels.row_tile import RowTile
@@ -78,13 +79,19 @@ def choose_tile(
     tokens the same order of sums. QKV needs `head_width`, which its tiles must divide.
     """
     if tokens == 1 and not invariant:
-        return _ONE_TOKEN.get((outputs, inputs), _ANY_ROW)
-    block = {
-        Product.GATE_UP: outputs // 2,
-        Product.QKV: head_width // 2,
-    }.get(product, outputs // 2 if outputs % 2 == 0 else 0)
-    known = _FEW_TOKENS.get((outputs, inputs))
-    for tile in (known, *_ANY_STREAM):
-        if streams and tile is not None and block and tile.fits(inputs, block):
-            return tile.for_tokens(tokens)
-    return _PORTABLE
+        tile = _ONE_TOKEN.get((outputs, inputs), _ANY_ROW)
+        return _inside_head(tile, head_width) if product is Product.QKV else tile
+    block = {Product.GATE_UP: outputs // 2, Product.QKV: head_width // 2}.get(
+        product, outputs // 2 if outputs % 2 == 0 else 0
+    )
+    for cut in (_FEW_TOKENS.get((outputs, inputs)), *_ANY_STREAM):
+        if streams and cut is not None and block and cut.fits(inputs, block):
+            return cut.for_tokens(tokens)
+    return _inside_head(_PORTABLE, head_width) if product is Product.QKV else _PORTABLE
+
+
+def _inside_head(tile: RowTile, head_width: int) -> RowTile:
+    """The tile with as many rows as divide a head of this (even) width."""
+    while head_width % tile.block_o:
+        tile = replace(tile, block_o=tile.block_o // 2)
+    return tile

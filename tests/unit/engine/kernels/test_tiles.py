@@ -14,6 +14,8 @@ SIZES = [
     (Product.QKV, 960, 576, 64),
     (Product.OUT, 576, 576, 64),
     (Product.OUT, 72, 72, 24),
+    (Product.QKV, 80, 48, 8),
+    (Product.QKV, 120, 72, 12),
 ]
 
 
