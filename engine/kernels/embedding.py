@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from engine.kernels.launch import INTERPRETED, release_successor
+from engine.kernels.launch import overlaps, release_successor
 from engine.kernels.row_tile import ScaledRows
 
 BLOCK_H = 1024
@@ -48,7 +48,7 @@ def embed_rows(
     tokens, width = out_TH.shape
     _embed[(tokens, triton.cdiv(width, BLOCK_H))](
         id_T, table_VH, gain_H, out_TH, next_rows.x_TI, next_rows.square_TG, width,
-        BLOCK_H=BLOCK_H, OVERLAP=not INTERPRETED,
+        BLOCK_H=BLOCK_H, OVERLAP=overlaps(),
     )  # fmt: skip
     return out_TH
 

@@ -7,14 +7,25 @@ kernel of a forward is launched unchained, so that everything older (plans, tabl
 prefix) is complete.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.language.extra import cuda
 
-INTERPRETED: bool = triton.knobs.runtime.interpret
-"""True under TRITON_INTERPRET=1, where the kernels run on a CPU and nothing can overlap."""
+
+@functools.cache
+def overlaps() -> bool:
+    """Whether kernels may be chained: on Hopper and later cards, never in Triton's interpreter.
+
+    The same cards hold the rings of stream_tile in their shared memory.
+    """
+    if triton.knobs.runtime.interpret or not torch.cuda.is_available():
+        return False
+    return torch.cuda.get_device_capability() >= (9, 0)
 
 
 @triton.jit

@@ -75,8 +75,8 @@ def choose_tile(
 ) -> RowTile | StreamTile:
     """The cut for so many tokens.
 
-    `streams` says that the weights are 16-bit on a CUDA card; `invariant` gives every number of
-    tokens the same order of sums. QKV needs `head_width`, which its tiles must divide.
+    `streams` says that the weights are 16-bit and launch.overlaps() holds; `invariant` gives every
+    number of tokens the same order of sums. QKV needs `head_width`, which its tiles must divide.
     """
     if tokens == 1 and not invariant:
         tile = _ONE_TOKEN.get((outputs, inputs), _ANY_ROW)

@@ -18,7 +18,7 @@ from engine.attention.base import AttentionPlan
 from engine.attention.triton_paged import BlockPlan
 from engine.kernels.embedding import BLOCK_H, embed_rows
 from engine.kernels.gated_rows import gated_rows
-from engine.kernels.launch import INTERPRETED
+from engine.kernels.launch import overlaps
 from engine.kernels.linear_rows import linear_rows
 from engine.kernels.norm import rms_norm
 from engine.kernels.qkv_rows import qkv_rows
@@ -35,8 +35,6 @@ from engine.models.weights import WeightSlot
 
 WIDEST = 64
 """Rows up to which reading weights, not multiplying, bounds a forward on the cards measured."""
-
-CHAINED = not INTERPRETED
 
 
 class FusedLM(LanguageModel):
@@ -66,7 +64,7 @@ class FusedLM(LanguageModel):
                 kept[number] = hidden_TH.clone()
             rows = self._layer(layer, hidden_TH, rows, next_gain_H, positions_T, plan)
         _, rows_TH = rms_norm(
-            hidden_TH, self.model.norm.weight_H, eps=self.config.norm_eps, chained=CHAINED
+            hidden_TH, self.model.norm.weight_H, eps=self.config.norm_eps, chained=overlaps()
         )
         aux_TX = torch.cat([kept[n] for n in self.model.aux_layers], dim=-1) if kept else None
         return Hidden(rows_TH=rows_TH, aux_TX=aux_TX)
@@ -84,24 +82,24 @@ class FusedLM(LanguageModel):
         eps, attention, mlp = self.config.norm_eps, layer.attention, layer.mlp
         tokens = len(hidden_TH)
         query_TQE = self._project(attention, rows, positions_T, plan)
-        mixed_TQE = plan.read(attention.layer, query_TQE, chained=CHAINED)
+        mixed_TQE = plan.read(attention.layer, query_TQE, chained=overlaps())
         tile = self._tile(Product.OUT, attention.out, tokens)
         rows = _between(rows.x_TI, tile.outputs)
         linear_rows(
             mixed_TQE.view(tokens, -1), attention.out.weight_OI, tile=tile, out_TO=hidden_TH,
             bias_O=attention.out.bias_O, residual_TO=hidden_TH,
-            next_gain_O=layer.post_norm.weight_H, next_rows=rows, chained=CHAINED,
+            next_gain_O=layer.post_norm.weight_H, next_rows=rows, chained=overlaps(),
         )  # fmt: skip
         act_TU = hidden_TH.new_empty(tokens, self.config.ffn)
         gated_rows(
             rows, mlp.gate_up.weight_OI, tile=self._tile(Product.GATE_UP, mlp.gate_up, tokens),
-            out_TU=act_TU, eps=eps, chained=CHAINED,
+            out_TU=act_TU, eps=eps, chained=overlaps(),
         )  # fmt: skip
         tile = self._tile(Product.DOWN, mlp.down, tokens)
         rows = _between(rows.x_TI, tile.outputs)
         linear_rows(
             act_TU, mlp.down.weight_OI, tile=tile, out_TO=hidden_TH, residual_TO=hidden_TH,
-            next_gain_O=next_gain_H, next_rows=rows, chained=CHAINED,
+            next_gain_O=next_gain_H, next_rows=rows, chained=overlaps(),
         )  # fmt: skip
         return rows
 
@@ -122,18 +120,18 @@ class FusedLM(LanguageModel):
             return qkv_rows(
                 rows, qkv.weight_OI, tile=tile, **tables, position_T=positions_T,
                 slot_T=plan.slots_T, out_TQE=rows.x_TI.new_empty(size), **pool, eps=eps,
-                bias_O=qkv.bias_O, chained=CHAINED,
+                bias_O=qkv.bias_O, chained=overlaps(),
             )  # fmt: skip
         # A norm over each head needs the whole head, which no program of qkv_rows holds.
         outputs = qkv.weight_OI.shape[0]
         x_TO = linear_rows(
             rows, qkv.weight_OI, tile=tile, out_TO=rows.x_TI.new_empty(tokens, outputs), eps=eps,
-            bias_O=qkv.bias_O, chained=CHAINED,
+            bias_O=qkv.bias_O, chained=overlaps(),
         )  # fmt: skip
         return rotate_store(
             x_TO.view(tokens, -1, attention.head_dim), **tables, position_T=positions_T,
             slot_T=plan.slots_T, **pool, eps=attention.q_norm.eps,
-            gains=(attention.q_norm.weight_H, attention.k_norm.weight_H), chained=CHAINED,
+            gains=(attention.q_norm.weight_H, attention.k_norm.weight_H), chained=overlaps(),
         )  # fmt: skip
 
     def logits(self, rows_TH: Tensor) -> Tensor:
@@ -160,7 +158,7 @@ class FusedLM(LanguageModel):
         outputs, inputs = weight_OI.shape
         return choose_tile(
             product, tokens=tokens, outputs=outputs, inputs=inputs, invariant=self.invariant,
-            head_width=self.config.head_dim, streams=weight_OI.is_cuda and weight_OI.itemsize == 2,
+            head_width=self.config.head_dim, streams=overlaps() and weight_OI.itemsize == 2,
         )  # fmt: skip
 
 
