@@ -43,7 +43,11 @@ _MODEL_OPTIONS = (
     ),
     click.option("--device", default="cpu", help="cpu or cuda."),
     click.option("--max-context", default=None, type=int, help="Longest request in tokens."),
-    click.option("--graphs/--no-graphs", default=False, help="Replay forwards on static buffers."),
+    click.option(
+        "--graphs/--no-graphs",
+        default=False,
+        help="Replay forwards on static buffers, at full context.",
+    ),
 )
 
 
@@ -111,6 +115,7 @@ def bench(prompt: str, max_tokens: int, requests: int, as_json: bool, **settings
     config = EngineConfig.of(**settings)
     plain = {**settings, "algorithm": "none", "draft": None, "topk": 1, "num_draft_tokens": None}
     results: dict[str, Snapshot] = {}
+    contracts: dict[str, float] = {}
     outputs: dict[str, list[tuple[int, ...]]] = {}
     for name, chosen in (("none", EngineConfig.of(**plain)), (config.algorithm, config)):
         llm = LLM.of(chosen)
@@ -119,18 +124,22 @@ def bench(prompt: str, max_tokens: int, requests: int, as_json: bool, **settings
         found = llm.generate([prompt] * requests, params)
         outputs[name] = [output.token_ids for output in found]
         results[name] = llm.metrics()
+        contracts[name] = llm.contract_seconds(prompt)
     same = outputs["none"] == outputs[config.algorithm]
     if as_json:
-        click.echo(json.dumps(_as_json(results, same)))
+        click.echo(json.dumps(_as_json(results, contracts, same)))
         return
     for name, snapshot in results.items():
         click.echo(f"{name:11} {_figures(snapshot)}")
+        click.echo(f"{'':11} contracts {contracts[name] * 1e6:.0f} us an iteration")
     ratio = results[config.algorithm].tokens_per_second / results["none"].tokens_per_second
     verdict = "the same tokens" if same else "OTHER tokens"
     click.echo(f"{config.algorithm} is {ratio:.2f} times as fast as plain decoding, {verdict}")
 
 
-def _as_json(results: Mapping[str, Snapshot], same: bool) -> dict[str, object]:
+def _as_json(
+    results: Mapping[str, Snapshot], contracts: Mapping[str, float], same: bool
+) -> dict[str, object]:
     return {
         "same_tokens": same,
         "runs": {
@@ -140,6 +149,7 @@ def _as_json(results: Mapping[str, Snapshot], same: bool) -> dict[str, object]:
                 "acceptance_by_position": snapshot.acceptance_by_position,
                 "seconds": snapshot.seconds,
                 "busy_seconds": snapshot.busy_seconds,
+                "contract_seconds_per_iteration": contracts[name],
                 "output_tokens": snapshot.output_tokens,
             }
             for name, snapshot in results.items()

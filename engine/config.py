@@ -12,7 +12,8 @@ from engine.errors import EngineError
 from engine.models.config import ModelConfig
 
 DEFAULT_CONTEXT = 8192
-DEFAULT_SLOTS = 32768
+# What the target's pool may take unless num_slots says otherwise, if one request fits in it.
+DEFAULT_POOL_BYTES = 2**29
 Algorithm = Literal["none", "ngram", "standalone", "eagle", "eagle3"]
 DtypeName = Literal["float32", "bfloat16", "float16"]
 
@@ -59,6 +60,8 @@ class EngineConfig(BaseModel):
             raise ValueError(
                 f"algorithm {self.algorithm!r} needs draft=, the path of a draft model"
             )
+        if self.target == "tiny" and self.draft is not None:
+            raise ValueError("target 'tiny' brings its own drafts; leave draft out")
         if not wants_draft and self.draft is not None:
             raise ValueError(
                 f"algorithm {self.algorithm!r} runs without a draft model; leave draft out or "
@@ -105,10 +108,13 @@ class EngineConfig(BaseModel):
         return self.context(target) + max(drafted, self.num_draft_tokens or 0) + 1
 
     def slots(self, target: ModelConfig) -> int:
-        """KV slots: as asked, else enough for every request at its longest, up to a bound."""
+        """KV slots: as asked, else for every request at its longest, within bounds of memory."""
         if self.num_slots is not None:
             return self.num_slots
-        return min(self.max_requests * self.columns(target), DEFAULT_SLOTS)
+        longest = self.columns(target)
+        slot_bytes = 2 * target.layers * target.kv_heads * target.head_dim
+        slot_bytes *= self.torch_dtype.itemsize
+        return min(self.max_requests * longest, max(longest, DEFAULT_POOL_BYTES // slot_bytes))
 
     def steps(self) -> int:
         """The draft depth: none without speculation."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import engine.vocabulary  # noqa: F401  declares the engine's own axis names
 from engine.config import EngineConfig
-from engine.errors import CheckpointError
+from engine.errors import CheckpointError, EngineError
 from engine.models.config import ModelConfig
 from engine.models.eagle import Eagle1, Eagle3
 from engine.models.eagle_config import EagleConfig
@@ -37,6 +37,12 @@ def build_dims(
         num_draft_tokens=config.num_draft_tokens if config.algorithm != "none" else None,
         num_aux=draft.num_aux if isinstance(draft, EagleConfig) and draft.aux_layers else None,
     )
+    if config.algorithm == "standalone" and dims["draft_vocab"] != dims["target_vocab"]:
+        raise EngineError(
+            f"draft_vocab is {dims['draft_vocab']} ({dims.origin('draft_vocab')}) and target_vocab "
+            f"is {dims['target_vocab']} ({dims.origin('target_vocab')}): ids of one table may be "
+            "missing in the other; choose a draft with as many ids"
+        )
     dims = dims.with_sizes(
         req_rows=(memory.req_rows, "max_requests + pad row"),
         max_context=(memory.max_context, "max_context + verify window"),

@@ -10,6 +10,7 @@ from engine.config import EngineConfig
 from engine.engine import Engine
 from engine.errors import EngineError
 from engine.models.pair import ModelPair, load_pair
+from engine.observe.contracts import check_seconds, recorded
 from engine.observe.metrics import Snapshot
 from engine.sampling import SamplingParams
 from engine.scheduler.request import FinishReason, Request, TokenLogprob
@@ -102,12 +103,16 @@ class LLM:
         or one for each. EngineError when a request cannot be served."""
         texts = _as_list(prompts)
         chosen = _as_params(params, len(texts))
-        requests = [
-            self.engine.add(self._ids(prompt), one)
-            for prompt, one in zip(texts, chosen, strict=True)
-        ]
-        while any(request.finish is None for request in requests):
-            self.engine.turn()
+        requests: list[Request] = []
+        try:
+            for prompt, one in zip(texts, chosen, strict=True):
+                requests.append(self.engine.add(self._ids(prompt), one))
+            while any(request.finish is None for request in requests):
+                self.engine.turn()
+        finally:
+            # Nothing is left behind when a prompt is refused or the user interrupts.
+            for request in requests:
+                self.engine.scheduler.abort(request)
         return [Output.of(request) for request in requests]
 
     def stream(self, prompt: Prompt, params: SamplingParams | None = None) -> Iterator[Piece]:
@@ -127,6 +132,21 @@ class LLM:
     def metrics(self) -> Snapshot:
         """The engine's counts so far."""
         return self.engine.metrics.snapshot()
+
+    def contract_seconds(self, prompt: Prompt = "a") -> float:
+        """What the contracts of one decoding iteration cost; 0 at level off.
+
+        The hand-overs of a short request are recorded and their checks timed alone. Call it
+        while nothing else is running.
+        """
+        params = SamplingParams(max_tokens=16, temperature=0.0, ignore_eos=True)
+        request = self.engine.add(self._ids(prompt), params)
+        while not request.iterations and request.finish is None:
+            self.engine.turn()
+        with recorded(self.engine.scheduler.step) as crossings:
+            self.engine.turn()
+        self.engine.scheduler.abort(request)
+        return check_seconds(crossings)
 
     def reset_metrics(self) -> None:
         """Counting starts anew."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
@@ -45,7 +46,7 @@ def load_pair(config: EngineConfig) -> ModelPair:
     """
     if config.target == TINY:
         return tiny_pair(config)
-    path = fetch(SMOLLM2) if config.target == "smollm2" else as_path(config.target)
+    path = _path(config.target)
     model_config, checkpoint = open_checkpoint(path)
     tokenizer = load_tokenizer(checkpoint, model_config)
     head = _head_config(config, model_config)
@@ -73,6 +74,10 @@ def tiny_pair(config: EngineConfig) -> ModelPair:
     return ModelPair(target=target, draft=draft, tokenizer=ByteTokenizer())
 
 
+def _path(name: str) -> Path:
+    return fetch(SMOLLM2) if name == "smollm2" else as_path(name)
+
+
 def _head_config(config: EngineConfig, target: ModelConfig) -> EagleConfig | None:
     if config.algorithm != "eagle" and config.algorithm != "eagle3":
         return None
@@ -86,7 +91,7 @@ def _load_draft(
 ) -> DraftModel | None:
     if config.draft is None:
         return None
-    path = as_path(config.draft)
+    path = _path(config.draft)
     if head is not None:
         draft = _build_head(head, config, target)
         fill(draft.weights(), SafetensorsCheckpoint(path), source=head.source)

@@ -29,6 +29,12 @@ from shapecheck.config import settings
 from shapecheck.spec import contract_of
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Tests marked `gpu` need a device."""
+    if item.get_closest_marker("gpu") is not None and not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device")
+
+
 @pytest.fixture(scope="session")
 def smollm2() -> Path:
     """The real model's file, fetched once into the user's cache; tests using it are `network`."""
@@ -59,14 +65,15 @@ def tiny(algorithm: str, **settings: object) -> LLM:
 
 
 def drafted_by(draft: str, **settings: object) -> LLM:
-    """A stand-alone pair whose draft is the target itself, or the target turned upside down."""
+    """A stand-alone pair whose draft is the target itself, or the target sharper or upside down."""
     config = EngineConfig.of(target="tiny", algorithm="standalone", **settings)
     pair = tiny_pair(config)
     other = pair.target
-    if draft == "adversarial":
+    # The least probable token becomes the most probable one, or the law almost certain.
+    factor = {"oracle": 1.0, "adversarial": -1.0, "sharp": 12.0}[draft]
+    if draft != "oracle":
         other = tiny_pair(config).target
-        # The least probable token becomes the most probable one.
-        other.head.weight_VH = nn.Parameter(-other.head.weight_VH, requires_grad=False)
+        other.head.weight_VH = nn.Parameter(factor * other.head.weight_VH, requires_grad=False)
     models = ModelPair(target=pair.target, draft=StandaloneDraft(other), tokenizer=pair.tokenizer)
     return LLM.of(config, models)
 

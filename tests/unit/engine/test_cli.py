@@ -46,6 +46,7 @@ def test_bench_compares_in_one_process() -> None:
     assert found["same_tokens"] is True
     assert set(found["runs"]) == {"none", "ngram"}
     assert found["runs"]["ngram"]["output_tokens"] == 16
+    assert found["runs"]["ngram"]["contract_seconds_per_iteration"] >= 0
     text = invoke("bench", "--target", "tiny", "--max-tokens", "8").stdout
     assert "times as fast as plain decoding, the same tokens" in text
 

@@ -8,7 +8,7 @@ from torch import nn
 
 from engine.config import EngineConfig
 from engine.dims import Memory, build_dims, check_draft, check_target
-from engine.errors import CheckpointError
+from engine.errors import CheckpointError, EngineError
 from engine.models.eagle import Eagle1, Eagle3
 from engine.models.llama import CausalLM
 from engine.models.load import build_model
@@ -85,6 +85,12 @@ def test_weights_that_are_not_the_configs(target: CausalLM) -> None:
     assert isinstance(other, CausalLM)
     with pytest.raises(CheckpointError, match=r"embed_tokens\.dim is 32 .* target_hidden is 64"):
         check_target(dims, other)
+
+
+def test_padded_tables_are_refused(target: CausalLM) -> None:
+    draft = tiny_config(hidden=32).model_copy(update={"vocab": 260})
+    with pytest.raises(EngineError, match=r"draft_vocab is 260 .* target_vocab is 258"):
+        build_dims(settings("standalone"), target.config, draft, MEMORY)
 
 
 def test_pair_with_different_tokenizers(target: CausalLM) -> None:

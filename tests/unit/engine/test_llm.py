@@ -113,6 +113,14 @@ def test_request_larger_than_the_pool() -> None:
         llm.generate("x" * 19, GREEDY)
 
 
+def test_a_refused_prompt_leaves_nothing_behind() -> None:
+    llm = tiny("ngram")
+    with pytest.raises(EngineError, match="no tokens"):
+        llm.generate(["hello", ""], GREEDY)
+    assert not llm.engine.scheduler.unfinished
+    assert slots_add_up(llm)
+
+
 def test_wrong_number_of_params() -> None:
     with pytest.raises(EngineError, match="2 SamplingParams for 1 prompts"):
         tiny("none").generate("a", [GREEDY, GREEDY])

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
+from functools import cache
 
 import pytest
+import torch
+from torch import Tensor
 
+from engine.llm import LLM
+from engine.proposers.candidates import RootChildren
 from engine.sampling import SamplingParams
+from engine.sampling.batch import BatchSampling
 
 from .conftest import SHAPES, drafted_by, every_proposer, tiny
 
@@ -59,31 +66,64 @@ def test_seeds_differ_and_unseeded_requests_differ() -> None:
     assert free[0].token_ids != free[1].token_ids
 
 
-@pytest.mark.parametrize(
-    ("draft", "shape"),
-    [("oracle", "chain of 1"), ("adversarial", "chain of 4"), ("adversarial", "tree")],
-)
-def test_the_law_of_a_drawn_pair(draft: str, shape: str) -> None:
-    """The first two tokens of many seeds: as often as plain decoding gives them, by chi-square.
+SEEDS = 600
 
-    The second token is the first one that speculation can touch.
-    """
-    count = 600
-    params = [warm(max_tokens=2, temperature=0.7, top_k=3, seed=seed) for seed in range(count)]
-    other = [
-        warm(max_tokens=2, temperature=0.7, top_k=3, seed=10_000 + seed) for seed in range(count)
+
+def pairs(llm: LLM, first_seed: int) -> Counter[tuple[int, ...]]:
+    """The first two tokens under many seeds; the second is the first that a draft can touch."""
+    params = [
+        warm(max_tokens=2, temperature=0.7, top_k=3, seed=first_seed + number)
+        for number in range(SEEDS)
     ]
-    llm = drafted_by(draft, drafting="drawn", max_requests=64, **SHAPES[shape])
-    drawn = Counter(output.token_ids for output in llm.generate(["a"] * count, params))
-    plain = tiny("none", max_requests=64)
-    wanted = Counter(output.token_ids for output in plain.generate(["a"] * count, other))
-    assert len(wanted) == 9
+    return Counter(output.token_ids for output in llm.generate(["a"] * SEEDS, params))
+
+
+@cache
+def wanted_pairs() -> Counter[tuple[int, ...]]:
+    found = pairs(tiny("none", max_requests=64), 10_000)
+    assert len(found) == 9
+    return found
+
+
+def is_the_same_law(drawn: Counter[tuple[int, ...]]) -> bool:
+    """Chi-square of two samples of one size, 8 degrees of freedom, 1e-9 false alarms."""
+    wanted = wanted_pairs()
     statistic = sum(
         (drawn[pair] - wanted[pair]) ** 2 / (drawn[pair] + wanted[pair]) for pair in wanted
     )
-    assert set(drawn) <= set(wanted)
-    # Wilson and Hilferty's bound on chi-square of 8 degrees of freedom, 1e-9 false alarms.
-    assert statistic < 8 * (1 - 2 / 72 + 6.0 * math.sqrt(2 / 72)) ** 3
+    # Wilson and Hilferty's bound at six standard deviations.
+    return set(drawn) <= set(wanted) and statistic < 8 * (1 - 2 / 72 + 6 * math.sqrt(2 / 72)) ** 3
+
+
+@pytest.mark.parametrize(
+    ("draft", "shape"),
+    [
+        ("oracle", "chain of 1"),
+        ("adversarial", "chain of 4"),
+        ("adversarial", "tree"),
+        ("sharp", "chain of 4"),
+        ("sharp", "tree"),
+    ],
+)
+def test_drawn_drafts_leave_the_law_as_it_is(draft: str, shape: str) -> None:
+    llm = drafted_by(draft, drafting="drawn", max_requests=64, **SHAPES[shape])
+    assert is_the_same_law(pairs(llm, 0))
+
+
+def test_a_wrong_draft_law_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control: tokens of a sharper law, said to be drawn evenly, bend what comes out."""
+    llm = drafted_by("sharp", drafting="drawn", max_requests=64, num_steps=1)
+    candidates = llm.engine.scheduler.step.proposer.candidates
+    honest = candidates.root
+
+    def lying(logits: Tensor, positions: Tensor, sampling: BatchSampling) -> RootChildren:
+        found = honest(logits, positions, sampling)
+        controls = replace(sampling.controls, truncates=False)
+        even = honest(torch.zeros_like(logits), positions, replace(sampling, controls=controls))
+        return replace(found, law=even.law)
+
+    monkeypatch.setattr(candidates, "root", lying)
+    assert not is_the_same_law(pairs(llm, 0))
 
 
 def test_logprobs_follow_the_tokens() -> None:
