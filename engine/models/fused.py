@@ -1,6 +1,6 @@
-"""FusedLM: a CausalLM whose narrow forwards run through the Triton kernels.
+"""FusedLM: the CausalLM whose narrow forwards run through the Triton kernels.
 
-A forward of at most 64 rows is bound by reading weights, and there each layer is six kernels that
+A forward of at most 32 rows is bound by reading weights, and there each layer is six kernels that
 hand rows over without a norm of their own. Wider forwards, and prefill, are the model's as it is.
 
 T rows of the forward   H hidden size   Q query heads   C key/value heads   E head width
@@ -8,8 +8,6 @@ U feed-forward width   X width of the hidden states fed to a draft   V vocabular
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import torch
 from torch import Tensor
@@ -26,47 +24,53 @@ from engine.kernels.rope import rotate_store
 from engine.kernels.row_tile import RowTile, ScaledRows
 from engine.kernels.stream_tile import StreamTile
 from engine.kernels.tiles import Product, choose_tile
-from engine.models.base import Hidden, LanguageModel
+from engine.models.base import Hidden, Role
+from engine.models.config import ModelConfig
 from engine.models.layers.attention import Attention
 from engine.models.layers.decoder import DecoderLayer
 from engine.models.layers.linear import Linear
 from engine.models.llama import CausalLM
-from engine.models.weights import WeightSlot
 
-WIDEST = 64
-"""Rows up to which reading weights, not multiplying, bounds a forward on the cards measured."""
+WIDEST = 32
+"""Rows of the widest token tile; beyond it these kernels would read the weights twice."""
 
 
-class FusedLM(LanguageModel):
+class FusedLM(CausalLM):
     """The same model; `invariant` makes a row's result the same in every batch."""
 
-    def __init__(self, model: CausalLM, *, invariant: bool = False) -> None:
-        super().__init__()
-        self.model = model
-        self.config = model.config
+    def __init__(
+        self,
+        config: ModelConfig,
+        *,
+        role: Role = "target",
+        length: int | None = None,
+        aux_layers: tuple[int, ...] = (),
+        invariant: bool = False,
+    ) -> None:
+        super().__init__(config, role=role, length=length, aux_layers=aux_layers)
         self.invariant = invariant
 
     def forward(self, ids_T: Tensor, positions_T: Tensor, plan: AttentionPlan) -> Hidden:
         tokens = len(ids_T)
         if not isinstance(plan, BlockPlan) or tokens > WIDEST or self.config.mlp_bias:
-            return self.model(ids_T, positions_T, plan)
-        layers = [layer for layer in self.model.layers if isinstance(layer, DecoderLayer)]
+            return super().forward(ids_T, positions_T, plan)
+        layers = [layer for layer in self.layers if isinstance(layer, DecoderLayer)]
         hidden_TH = torch.empty(tokens, self.config.hidden, device=self.device, dtype=self.dtype)
         scaled_TH = torch.empty_like(hidden_TH)
         kept: dict[int, Tensor] = {}
         rows = _between(scaled_TH, BLOCK_H)
         first, *others = (_gain(layer) for layer in layers)
         # The last layer's rows enter the final norm, whose own kernel also divides by the rms.
-        others.append(self.model.norm.weight_H)
-        embed_rows(ids_T, self.model.embedding.weight_VH, first, out_TH=hidden_TH, next_rows=rows)
+        others.append(self.norm.weight_H)
+        embed_rows(ids_T, self.embedding.weight_VH, first, out_TH=hidden_TH, next_rows=rows)
         for number, (layer, next_gain_H) in enumerate(zip(layers, others, strict=True)):
-            if number in self.model.aux_layers:
+            if number in self.aux_layers:
                 kept[number] = hidden_TH.clone()
             rows = self._layer(layer, hidden_TH, rows, next_gain_H, positions_T, plan)
         _, rows_TH = rms_norm(
-            hidden_TH, self.model.norm.weight_H, eps=self.config.norm_eps, chained=overlaps()
+            hidden_TH, self.norm.weight_H, eps=self.config.norm_eps, chained=overlaps()
         )
-        aux_TX = torch.cat([kept[n] for n in self.model.aux_layers], dim=-1) if kept else None
+        aux_TX = torch.cat([kept[n] for n in self.aux_layers], dim=-1) if kept else None
         return Hidden(rows_TH=rows_TH, aux_TX=aux_TX)
 
     def _layer(
@@ -111,7 +115,7 @@ class FusedLM(LanguageModel):
         size = (tokens, attention.heads, attention.head_dim)
         qkv, eps = attention.qkv, self.config.norm_eps
         tile = self._tile(Product.QKV, qkv, tokens)
-        tables = {"cos_MF": self.model.rotary.cos_MF, "sin_MF": self.model.rotary.sin_MF}
+        tables = {"cos_MF": self.rotary.cos_MF, "sin_MF": self.rotary.sin_MF}
         pool = {
             "key_ZCE": plan.pool.keys_ZCE[attention.layer],
             "value_ZCE": plan.pool.values_ZCE[attention.layer],
@@ -136,20 +140,13 @@ class FusedLM(LanguageModel):
 
     def logits(self, rows_TH: Tensor) -> Tensor:
         """(T, H) after the final norm -> (T, V) fp32."""
-        tokens, weight_VH = len(rows_TH), self.model.head.weight_VH
+        tokens, weight_VH = len(rows_TH), self.head.weight_VH
         if not 0 < tokens <= WIDEST:
-            return self.model.logits(rows_TH)
+            return super().logits(rows_TH)
         out_TV = torch.empty(tokens, len(weight_VH), device=rows_TH.device)
         tile = self._choose(Product.HEAD, weight_VH, tokens)
         # Unchained: the rows may come from any torch operation, gathered ones from commit.
         return linear_rows(rows_TH.contiguous(), weight_VH, tile=tile, out_TO=out_TV)
-
-    def weights(self) -> Iterator[WeightSlot]:
-        return self.model.weights()
-
-    @property
-    def redundant(self) -> frozenset[str]:
-        return self.model.redundant
 
     def _tile(self, product: Product, linear: Linear, tokens: int) -> RowTile | StreamTile:
         return self._choose(product, linear.weight_OI, tokens)

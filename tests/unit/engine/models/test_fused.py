@@ -1,4 +1,4 @@
-"""FusedLM equals the model it wraps: same rows, same logits, same keys and values in the pool."""
+"""FusedLM equals CausalLM: same rows, same logits, same keys and values in the pool."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 PREFIX, SLOTS = 9, 60
 
 
-def make(architecture: str, *, aux_layers: tuple[int, ...] = ()) -> CausalLM:
-    """A seeded tiny model with tied embeddings, gains and biases away from one and zero."""
+def make(architecture: str, *, aux_layers: tuple[int, ...] = ()) -> tuple[CausalLM, FusedLM]:
+    """A seeded tiny model, gains and biases away from one and zero, and its fused twin."""
     config = ModelConfig.from_hf(
         {
             "architectures": [architecture],
@@ -46,7 +46,9 @@ def make(architecture: str, *, aux_layers: tuple[int, ...] = ()) -> CausalLM:
     for name, parameter in model.named_parameters():
         if "bias" in name or "norm" in name:
             parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator))
-    return model.to(DEVICE)
+    fused = FusedLM(config, aux_layers=aux_layers)
+    fused.load_state_dict(model.state_dict())
+    return model.to(DEVICE), fused.to(DEVICE)
 
 
 def pools(config: ModelConfig) -> tuple[KVPool, KVPool]:
@@ -93,8 +95,7 @@ def table_and_block(requests: int, rows: int) -> tuple[RequestTable, Block, Tens
     [("Llama", 1, 1), ("Llama", 2, 3), ("Qwen2", 1, 3), ("Qwen3", 1, 3)],
 )
 def test_block(architecture: str, requests: int, rows: int) -> None:
-    model = make(f"{architecture}ForCausalLM", aux_layers=(1, 0))
-    fused = FusedLM(model)
+    model, fused = make(f"{architecture}ForCausalLM", aux_layers=(1, 0))
     table, work, positions = table_and_block(requests, rows)
     ids = torch.randint(0, 37, positions.shape, generator=torch.Generator().manual_seed(4))
     plain_pool, fused_pool = pools(model.config)
@@ -112,28 +113,20 @@ def test_block(architecture: str, requests: int, rows: int) -> None:
 
 @torch.inference_mode()
 def test_prefill_is_the_model_s_own() -> None:
-    model = make("LlamaForCausalLM")
+    model, fused = make("LlamaForCausalLM")
     table, _, _ = table_and_block(1, 3)
     plain_pool, fused_pool = pools(model.config)
     work = Ragged(req_rows=(1,), prefix_lens=(0,), extend_lens=(7,))
     ids, positions = torch.arange(7, device=DEVICE), torch.arange(7, device=DEVICE)
     wanted = model(ids, positions, SdpaBackend(plain_pool, table).plan_ragged(work))
-    got = FusedLM(model)(ids, positions, TritonBackend(fused_pool, table).plan_ragged(work))
+    got = fused(ids, positions, TritonBackend(fused_pool, table).plan_ragged(work))
     torch.testing.assert_close(got.rows_TH, wanted.rows_TH, rtol=1e-4, atol=1e-4)
 
 
 @torch.inference_mode()
 def test_logits_of_no_rows_and_of_many() -> None:
-    model = make("LlamaForCausalLM")
-    fused = FusedLM(model)
+    model, fused = make("LlamaForCausalLM")
     for rows in (0, WIDEST, WIDEST + 1):
         rows_TH = torch.randn(rows, 40, generator=torch.Generator().manual_seed(2)).to(DEVICE)
         wanted = model.logits(rows_TH)
         torch.testing.assert_close(fused.logits(rows_TH), wanted, rtol=1e-4, atol=1e-4)
-
-
-def test_weights_and_redundant_tensors_are_the_model_s() -> None:
-    model = make("LlamaForCausalLM")
-    fused = FusedLM(model)
-    assert [slot.name for slot in fused.weights()] == [slot.name for slot in model.weights()]
-    assert fused.redundant == model.redundant
