@@ -64,7 +64,9 @@ def _qkv_rows(
     here_T = token_T < tokens
     f_F = first + tl.arange(0, BLOCK_F)
     here_FT = here_T[None, :] & (f_F[:, None] < F)
-    turned_FT = here_FT & (head < Q + C)
+    # Values keep their angle: no frequency of theirs is below the limit.
+    limit = tl.where(head < Q + C, F, 0)
+    turned_FT = here_T[None, :] & (f_F[:, None] < limit)
     position_T = tl.load(position_ptr + token_T, mask=here_T, other=0)
     angle_FT = position_T[None, :] * F + f_F[:, None]
     cos_FT = tl.load(cos_ptr + angle_FT, mask=turned_FT, other=1.0)
