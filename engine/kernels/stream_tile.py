@@ -19,6 +19,9 @@ from triton.experimental.gluon.language.nvidia.ampere import async_copy, mma_v2
 
 from engine.kernels.launch import stream_release, stream_wait
 
+# The copy's name until Triton 3.6, and since.
+async_load = getattr(async_copy, "async_load", None) or async_copy.async_copy_global_to_shared
+
 SHARED_BYTES = 220 * 1024
 """What the slots of one program may take of a Hopper multiprocessor's 227 KiB."""
 
@@ -122,10 +125,8 @@ def copy_weights(
     low = (tile // SUB) * OUTER + (tile % SUB) * BLOCK_O
     low_ptr = w_ptr + low.to(gl.int64) * INPUTS + (step % CHUNKS) * (WARPS * SLICE)
     slot = step % SLOTS
-    async_copy.async_copy_global_to_shared(
-        low_ring.index(slot), low_ptr + at_POL, eviction_policy="evict_first"
-    )
-    async_copy.async_copy_global_to_shared(
+    async_load(low_ring.index(slot), low_ptr + at_POL, eviction_policy="evict_first")
+    async_load(
         high_ring.index(slot), low_ptr + GAP * INPUTS + at_POL, eviction_policy="evict_first"
     )
 
@@ -143,7 +144,7 @@ def copy_tokens(
     i_L = gl.arange(0, SLICE, gl.SliceLayout(0, gl.SliceLayout(1, layout)))
     at_PTL = p_P[:, None, None] * SLICE + t_T[None, :, None] * INPUTS + i_L[None, None, :]
     # A column nobody asked for keeps what was in the slot; no other column reads it.
-    async_copy.async_copy_global_to_shared(
+    async_load(
         x_ring.index(step % SLOTS),
         x_ptr + (step % CHUNKS) * (WARPS * SLICE) + at_PTL,
         mask=(t_T < tokens)[None, :, None],
