@@ -1,0 +1,211 @@
+"""Judging an equality of symbolic sizes: identity, what remains of it, and whose sizes remain."""
+
+# sympy ships no complete types, so its members are unknown to pyright in this file alone.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportMissingTypeStubs=false, reportMissingTypeArgument=false
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import sympy
+
+_TRIALS = 6
+_LARGEST = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Equation:
+    """Two sizes that had to be equal, reduced to what is not the same on both sides."""
+
+    left: str
+    right: str
+    names: frozenset[str]
+
+    def __str__(self) -> str:
+        return f"{self.left} == {self.right}"
+
+
+@dataclass(slots=True, kw_only=True)
+class Judge:
+    """Decides which equations are evidence, given the numbers behind the symbols.
+
+    `names` maps each symbol to its dimension, `hints` to its number; `counted` are the symbols
+    that the traced code turned into numbers (loops), `merged` what `allow` declared equal.
+    """
+
+    names: dict[sympy.Symbol, str] = field(default_factory=dict[sympy.Symbol, str])
+    hints: dict[sympy.Symbol, sympy.Integer] = field(
+        default_factory=dict[sympy.Symbol, sympy.Integer]
+    )
+    counted: set[sympy.Symbol] = field(default_factory=set[sympy.Symbol])
+    merged: dict[sympy.Symbol, sympy.Symbol] = field(
+        default_factory=dict[sympy.Symbol, sympy.Symbol]
+    )
+
+    def know(self, symbol: sympy.Symbol, name: str, number: int) -> None:
+        """Add a dimension."""
+        self.names[symbol] = name
+        self.hints[symbol] = sympy.Integer(number)
+
+    def value(self, expr: sympy.Basic) -> sympy.Basic:
+        """The expression with every known symbol replaced by its number."""
+        return expr.xreplace(self.hints)
+
+    def equations(self, expr: sympy.Basic, answer: bool) -> list[Equation]:
+        """What `expr` being `answer` says must be equal and is not the same by itself."""
+        found: list[Equation] = []
+        for left, right in _deciding(expr, answer, self):
+            equation = self._judge(left, right)
+            if equation is not None and equation not in found:
+                found.append(equation)
+        return found
+
+    def inequality(self, expr: sympy.Basic) -> Equation | None:
+        """The two sides of a comparison of order, when neither side is a plain number."""
+        if not isinstance(expr, sympy.Rel) or isinstance(expr, (sympy.Eq, sympy.Ne)):
+            return None
+        small, large = expr.lts, expr.gts
+        if not (small.free_symbols and large.free_symbols):
+            return None
+        if not self._named(expr) or self._always(sympy.Ge(large, small)):
+            return None
+        small, large = _without_common(small, large)
+        return self._equation(small, large)
+
+    def root(self, name: str) -> str:
+        """The one name that stands for all that `merge` declared equal to it."""
+        symbol = next(symbol for symbol, known in self.names.items() if known == name)
+        return self.names[self.merged.get(symbol, symbol)]
+
+    def merge(self, left: sympy.Basic, right: sympy.Basic) -> None:
+        """Declare two dimensions equal: their meeting is no evidence from now on."""
+        left, right = (side.xreplace(self.merged) for side in (left, right))
+        if left == right:
+            return
+        for symbol, known in list(self.merged.items()):
+            if known == left:
+                self.merged[symbol] = right
+        self.merged[left] = right
+
+    def text(self, expr: sympy.Basic | int) -> str:
+        """The expression in the names of dimensions."""
+        if isinstance(expr, int):
+            return str(expr)
+        symbols = {symbol: sympy.Symbol(name) for symbol, name in self.names.items()}
+        return str(expr.xreplace(symbols))
+
+    def _named(self, expr: sympy.Basic) -> bool:
+        return all(symbol in self.names for symbol in expr.free_symbols)
+
+    def _judge(self, left: sympy.Basic, right: sympy.Basic) -> Equation | None:
+        merged = self.merged
+        left, right = (_plain(side.xreplace(merged)) for side in (left, right))
+        both = left.free_symbols | right.free_symbols
+        if not both or not all(symbol in self.names for symbol in both):
+            return None
+        if self._same(left, right):
+            return None
+        # A literal may be a loop's count: then the loop's dimension is that number here.
+        if self.counted and _has_literal(left, right):
+            numbers = {symbol: self.hints[symbol] for symbol in self.counted}
+            if self._same(left.xreplace(numbers), right.xreplace(numbers)):
+                return None
+        left, right = _without_common(left, right)
+        if not (left.free_symbols | right.free_symbols):
+            return None
+        return self._equation(left, right)
+
+    def _equation(self, left: sympy.Basic, right: sympy.Basic) -> Equation:
+        symbols = left.free_symbols | right.free_symbols
+        return Equation(
+            left=self.text(left),
+            right=self.text(right),
+            names=frozenset(self.names[symbol] for symbol in symbols),
+        )
+
+    def _same(self, left: sympy.Basic, right: sympy.Basic) -> bool:
+        # By evaluation: sympy does not simplify floor division and remainders.
+        return self._always(sympy.Eq(left, right, evaluate=False))
+
+    def _always(self, relation: sympy.Basic) -> bool:
+        symbols = sorted(relation.free_symbols, key=str)
+        draw = random.Random(0)
+        for _ in range(_TRIALS):
+            numbers = {symbol: sympy.Integer(draw.randint(2, _LARGEST)) for symbol in symbols}
+            if not _holds(relation, numbers):
+                return False
+        return True
+
+
+def _holds(relation: sympy.Basic, numbers: Mapping[sympy.Symbol, sympy.Integer]) -> bool:
+    left, right = (side.xreplace(numbers) for side in relation.args)
+    return bool(relation.func(left, right))
+
+
+def _deciding(
+    expr: sympy.Basic, answer: bool, judge: Judge
+) -> Iterator[tuple[sympy.Basic, sympy.Basic]]:
+    if isinstance(expr, sympy.Not):
+        yield from _deciding(expr.args[0], not answer, judge)
+    elif isinstance(expr, (sympy.And, sympy.Or)):
+        yield from _of_connective(expr, answer, judge)
+    elif (isinstance(expr, sympy.Eq) and answer) or (isinstance(expr, sympy.Ne) and not answer):
+        left, right = expr.args
+        yield left, right
+
+
+def _of_connective(
+    expr: sympy.Basic, answer: bool, judge: Judge
+) -> Iterator[tuple[sympy.Basic, sympy.Basic]]:
+    decides_alone = isinstance(expr, sympy.Or) is answer
+    agreeing = [arg for arg in expr.args if bool(judge.value(arg)) is answer]
+    if not decides_alone:
+        for arg in agreeing:
+            yield from _deciding(arg, answer, judge)
+        return
+    # One atom that needs no coincidence is enough for the whole.
+    needed = [list(_deciding(arg, answer, judge)) for arg in agreeing]
+    if needed and all(needed):
+        yield from min(needed, key=len)
+
+
+def _plain(expr: sympy.Basic) -> sympy.Basic:
+    # Strides are Max(1, size); sizes here are at least 2, so the maximum is the size.
+    replaced: dict[sympy.Basic, sympy.Basic] = {}
+    for node in sympy.preorder_traversal(expr):
+        if type(node).__name__ == "Max":
+            rest = [arg for arg in node.args if arg not in (0, 1)]
+            if len(rest) == 1:
+                replaced[node] = rest[0]
+    return expr.xreplace(replaced) if replaced else expr
+
+
+def _has_literal(*sides: sympy.Basic) -> bool:
+    return any(
+        abs(int(number)) > 1 for side in sides for number in side.atoms(sympy.Integer)
+    )
+
+
+def _without_common(
+    left: sympy.Basic, right: sympy.Basic
+) -> tuple[sympy.Basic, sympy.Basic]:
+    if not (left.is_polynomial() and right.is_polynomial()):
+        return left, right
+    difference = sympy.expand(left - right)
+    positive = [term for term in sympy.Add.make_args(difference) if not _negative(term)]
+    negative = [-term for term in sympy.Add.make_args(difference) if _negative(term)]
+    if not positive or not negative:
+        return left, right
+    # The sides keep their order: what the code had on the left stays on the left.
+    top, bottom = sympy.Add(*positive), sympy.Add(*negative)
+    common = sympy.gcd(top, bottom)
+    return sympy.factor(sympy.cancel(top / common)), sympy.factor(sympy.cancel(bottom / common))
+
+
+def _negative(term: sympy.Basic) -> bool:
+    return bool(term.as_coeff_Mul()[0] < 0)
+

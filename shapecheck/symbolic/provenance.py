@@ -1,0 +1,100 @@
+"""Where a tensor's dimensions came from: a small record on the tensor itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import torch
+
+from shapecheck.symbolic.attribution import Site
+from shapecheck.symbolic.shape_env import expression
+
+if TYPE_CHECKING:
+    from shapecheck.symbolic.expressions import Judge
+    from shapecheck.symbolic.recorder import Recorder
+
+# An attribute, because weak maps compare tensors by value; it dies with the tensor.
+_RECORD = "_shapecheck_provenance"
+_SHOWN_OPERANDS = 4
+
+
+@dataclass(slots=True)
+class Provenance:
+    """For each dimension of the shape, the line that brought it in."""
+
+    born: Site
+    made: dict[str, Site] = field(default_factory=dict[str, Site])
+    tainted: bool = False
+
+
+def provenance(tensor: torch.Tensor) -> Provenance | None:
+    """The record of a traced tensor."""
+    return getattr(tensor, _RECORD, None)
+
+
+def made_at(
+    tensor: torch.Tensor, names: Iterable[str], site: Site, operands: Iterable[torch.Tensor]
+) -> None:
+    """Record `tensor` as made at `site`; a dimension that an operand had keeps its own origin."""
+    record = provenance(tensor)
+    if record is None:
+        record = Provenance(born=site)
+        setattr(tensor, _RECORD, record)
+    sources = [source for operand in operands if (source := provenance(operand)) is not None]
+    for name in names:
+        if name in record.made:
+            continue
+        inherited = [source.made[name] for source in sources if name in source.made]
+        record.made[name] = inherited[0] if inherited else site
+
+
+def birthplace(tensor: torch.Tensor) -> Site | None:
+    """The line whose operation made the tensor."""
+    record = provenance(tensor)
+    return record.born if record is not None else None
+
+
+def taint(tensor: torch.Tensor) -> None:
+    """Mark the result of an offending operation: later findings on it are consequences."""
+    record = provenance(tensor)
+    if record is not None:
+        record.tainted = True
+
+
+def is_tainted(tensor: torch.Tensor) -> bool:
+    """Whether the tensor came out of an offending operation."""
+    record = provenance(tensor)
+    return record is not None and record.tainted
+
+
+def shape_text(tensor: torch.Tensor, judge: Judge) -> str:
+    """The shape in the names of dimensions, as `[bs, draft_hidden]`."""
+    sizes = (judge.text(expression(size)) for size in tensor.shape)
+    return f"[{', '.join(sizes)}]"
+
+
+def describe(
+    operation: str,
+    operands: Iterable[torch.Tensor],
+    names: frozenset[str],
+    recorder: Recorder,
+) -> tuple[str, tuple[tuple[str, Site], ...]]:
+    """`cat of [bs, draft_hidden] and [0, target_hidden]`, and where each name came from."""
+    shown: list[str] = []
+    origins: dict[str, Site] = {}
+    for operand in operands:
+        here = recorder.names(operand) & names
+        record = provenance(operand)
+        if not here:
+            continue
+        shown.append(recorder.shape(operand))
+        if record is not None:
+            for name in sorted(here):
+                if name in record.made:
+                    origins.setdefault(name, record.made[name])
+    if not shown:
+        return operation, ()
+    listed = " and ".join(shown[:_SHOWN_OPERANDS])
+    return f"{operation} of {listed}", tuple(origins.items())

@@ -1,0 +1,232 @@
+"""The recorder: answers the questions of a trace from the hints and keeps those that are evidence."""
+
+# sympy's members are partly unknown to pyright; expressions.py is where they are used.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import sympy
+import torch
+
+from shapecheck.dims.vocabulary import Owner
+from shapecheck.symbolic.attribution import Site, current_site
+from shapecheck.symbolic.evidence import DataHint, Evidence, Meeting, Specialised
+from shapecheck.symbolic.expressions import Equation, Judge
+from shapecheck.symbolic.provenance import birthplace, describe, is_tainted, made_at, shape_text, taint
+from shapecheck.symbolic.shape_env import expression
+
+# Widths are never counted with; these are, in loops over steps, branches, layers and heads.
+_COUNTED_OWNERS = (Owner.ALGORITHM, Owner.BATCH)
+_COUNTED_ENDINGS = ("_layers", "_heads")
+
+
+@dataclass(slots=True, kw_only=True)
+class Operation:
+    """The torch call in progress: what the user wrote, and the tensors it was given."""
+
+    name: str
+    site: Site
+    operands: tuple[torch.Tensor, ...]
+    meetings: list[Meeting] = field(default_factory=list[Meeting])
+    refused: list[sympy.Basic] = field(default_factory=list[sympy.Basic])
+
+
+@dataclass(slots=True, kw_only=True)
+class Recorder:
+    """Listens to one trace; what it heard is in `evidence`."""
+
+    owners: dict[str, Owner]
+    judge: Judge = field(default_factory=Judge)
+    evidence: Evidence = field(default_factory=Evidence)
+    operation: Operation | None = None
+    _answers: dict[sympy.Basic, bool] = field(default_factory=dict[sympy.Basic, bool])
+    _visits: Counter[tuple[str, int]] = field(default_factory=Counter[tuple[str, int]])
+    _data: set[sympy.Symbol] = field(default_factory=set[sympy.Symbol])
+
+    # -- what torch asks ---------------------------------------------------------------------
+
+    def truth(
+        self, expr: sympy.Basic, *, fallback: bool | None = None, required: bool = False
+    ) -> bool:
+        """The answer by the hints; an equality that holds by coincidence becomes evidence."""
+        if not self._data.isdisjoint(expr.free_symbols):
+            return self._truth_of_data(expr, fallback=fallback, required=required)
+        answer = self._answers.get(expr)
+        if answer is None:
+            answer = self._answers[expr] = bool(self.judge.value(expr))
+        if len(expr.free_symbols) < 2:
+            return answer
+        equations = self.judge.equations(expr, answer)
+        if fallback is not None and equations:
+            # Who can do without the answer asks again, with _check, if it matters.
+            return fallback
+        self._hear(expr, answer, equations)
+        return answer
+
+    def number(self, expr: sympy.Basic) -> int | float:
+        """The number of a size at a place that needs one; the place is listed."""
+        site = current_site()
+        value = self.judge.value(expr)
+        number = int(value) if value.is_integer else float(value)
+        if self.operation is None:
+            self.judge.counted |= {s for s in expr.free_symbols if self._is_counted(s)}
+        if self._data.isdisjoint(expr.free_symbols):
+            self.evidence.specialised.setdefault(
+                (str(site), self.judge.text(expr)),
+                Specialised(text=self.judge.text(expr), number=number, site=site),
+            )
+        return number
+
+    def data_size(self, symbol: sympy.Symbol, *, kind: str) -> None:
+        """A size that depends on data gets a small number, never a name."""
+        self._data.add(symbol)
+        self.judge.hints[symbol] = sympy.Integer(1) if kind == "bool" else sympy.Integer(2)
+
+    # -- what the dispatch modes tell --------------------------------------------------------
+
+    def begin(self, name: str, operands: Iterable[torch.Tensor]) -> Operation:
+        """Enter a torch call; the questions until `finish` are its own."""
+        self.operation = Operation(name=name, site=current_site(), operands=tuple(operands))
+        return self.operation
+
+    def finish(self, operation: Operation, results: Iterable[torch.Tensor]) -> None:
+        """Leave a torch call: its results get their origin, and the mark of a finding."""
+        self.operation = None
+        operands = operation.operands
+        named = [operand for operand in operands if self.names(operand)]
+        if len(named) > 1:
+            self.evidence.checked_operations += 1
+        suspect = bool(operation.meetings) or any(is_tainted(operand) for operand in operands)
+        for result in results:
+            made_at(result, self.names(result), operation.site, operands)
+            if suspect:
+                taint(result)
+
+    def fail(self, operation: Operation) -> None:
+        """Leave a torch call that raised: the equality it was refused is a finding."""
+        self.operation = None
+        for expr in reversed(operation.refused):
+            equations = self.judge.equations(expr, True) or self.judge.equations(expr, False)
+            for equation in equations:
+                self._meet(equation, operation, refused=True)
+            if equations:
+                return
+
+    def names(self, tensor: torch.Tensor) -> frozenset[str]:
+        """The dimensions that occur in the tensor's shape."""
+        found: set[str] = set()
+        for size in tensor.shape:
+            if isinstance(size, torch.SymInt):
+                symbols = expression(size).free_symbols
+                found |= {self.judge.names[s] for s in symbols if s in self.judge.names}
+        return frozenset(found)
+
+    def add(self, meeting: Meeting) -> None:
+        """Keep a finding of the operation in progress."""
+        self.evidence.add(meeting)
+        if self.operation is not None:
+            self.operation.meetings.append(meeting)
+
+    def describe_operands(
+        self, operation: Operation, names: frozenset[str]
+    ) -> tuple[str, tuple[tuple[str, Site], ...]]:
+        """The call in words, and for each name the line that brought it in."""
+        return describe(operation.name, operation.operands, names, self)
+
+    def hint(self, size: torch.SymInt) -> int:
+        """The number behind a size, without asking for it."""
+        return int(self.judge.value(expression(size)))
+
+    def origins(self, operands: Iterable[torch.Tensor]) -> tuple[tuple[str, Site], ...]:
+        """For each operand, its shape and the line that made it."""
+        return tuple(
+            (self.shape(operand), site)
+            for operand in operands
+            if (site := birthplace(operand)) is not None
+        )
+
+    def any_tainted(self, operands: Iterable[torch.Tensor]) -> bool:
+        """Whether an operand came out of an offending operation."""
+        return any(is_tainted(operand) for operand in operands)
+
+    def single_name(self, expr: sympy.Basic) -> str | None:
+        """The dimension, when the size is exactly one."""
+        return self.judge.names.get(expr) if isinstance(expr, sympy.Symbol) else None
+
+    def is_merged(self, left: str, right: str) -> bool:
+        """Whether `allow` declared the two dimensions equal."""
+        return self.judge.root(left) == self.judge.root(right)
+
+    def branch(self) -> bool:
+        """The answer to a branch on data: False on the first visit of its line, then True."""
+        site = current_site()
+        place = (site.path, site.line)
+        self._visits[place] += 1
+        answer = self._visits[place] % 2 == 0
+        self.evidence.data_hints.append(DataHint(site=site, answer=answer))
+        return answer
+
+    def shape(self, tensor: torch.Tensor) -> str:
+        """The tensor's shape in names."""
+        return shape_text(tensor, self.judge)
+
+    # -- judging -----------------------------------------------------------------------------
+
+    def _hear(self, expr: sympy.Basic, answer: bool, equations: list[Equation]) -> None:
+        operation = self.operation
+        for equation in equations:
+            if operation is None:
+                self.evidence.compare(equation, self._owners(equation), current_site())
+            else:
+                self._meet(equation, operation)
+        if operation is None or equations:
+            return
+        if not answer:
+            operation.refused.append(expr)
+        order = self.judge.inequality(expr)
+        if order is not None and len(order.names) > 1:
+            self.evidence.relate(order, self._owners(order), operation.site, holds=answer)
+
+    def _meet(self, equation: Equation, operation: Operation, *, refused: bool = False) -> None:
+        owners = self._owners(equation)
+        if len(owners) < 2 and not refused:
+            self.evidence.note(equation, operation.site)
+            return
+        text, origins = self.describe_operands(operation, equation.names)
+        self.add(
+            Meeting(
+                code="SHP301" if len(owners) > 1 else "SHP303",
+                text=f"{equation}",
+                names=equation.names,
+                sides=(equation.left, equation.right),
+                site=operation.site,
+                operation=text,
+                origins=origins,
+                refused=refused,
+                tainted=any(is_tainted(operand) for operand in operation.operands),
+            )
+        )
+
+    def _owners(self, equation: Equation) -> frozenset[Owner]:
+        return frozenset(self.owners[name] for name in equation.names)
+
+    def _is_counted(self, symbol: sympy.Symbol) -> bool:
+        name = self.judge.names.get(symbol)
+        return name is not None and (
+            self.owners[name] in _COUNTED_OWNERS or name.endswith(_COUNTED_ENDINGS)
+        )
+
+    def _truth_of_data(self, expr: sympy.Basic, *, fallback: bool | None, required: bool) -> bool:
+        if fallback is not None:
+            return fallback
+        if required:
+            return True
+        if self.operation is not None:
+            return bool(self.judge.value(expr))
+        # Both arms of a branch on data are seen when the line is visited twice.
+        return self.branch()

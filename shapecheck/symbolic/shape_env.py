@@ -1,0 +1,171 @@
+"""The recording ShapeEnv: every private name of torch that tracing needs stands in this file.
+
+torch's own ShapeEnv turns the first equality into a replacement and answers the later ones by it;
+this one answers every question from the hints, keeps nothing, and tells a listener.
+"""
+
+# torch gives no complete types for its private surface.
+# pyright: reportPrivateUsage=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingTypeStubs=false, reportIncompatibleMethodOverride=false
+# pyright: reportUnknownParameterType=false
+
+from __future__ import annotations
+
+import inspect
+from typing import Protocol
+
+import sympy
+import torch
+from torch._dynamo.source import ConstantSource
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.fx.experimental.sym_node import SymNode
+from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
+
+from shapecheck.errors import ShapecheckError
+
+
+class Listener(Protocol):
+    """Who answers what the traced code asks about sizes."""
+
+    def truth(
+        self, expr: sympy.Basic, *, fallback: bool | None = None, required: bool = False
+    ) -> bool:
+        """Whether the relation holds.
+
+        `fallback` is set when the asker can do without an answer, `required` when it goes on only
+        if the relation holds.
+        """
+        ...
+
+    def number(self, expr: sympy.Basic) -> int | float:
+        """The number of a size that the code needs as a number."""
+        ...
+
+    def data_size(self, symbol: sympy.Symbol, *, kind: str) -> None:
+        """A size or scalar that depends on tensor data came into being."""
+        ...
+
+
+class RecordingShapeEnv(ShapeEnv):
+    """A ShapeEnv that adds no guard, replacement or axiom: it asks the listener every time."""
+
+    def __init__(self, listener: Listener) -> None:
+        super().__init__(specialize_zero_one=False, duck_shape=False)
+        self._listener = listener
+
+    def evaluate_expr(
+        self,
+        orig_expr: sympy.Basic,
+        hint: object = None,
+        fx_node: object = None,
+        size_oblivious: bool = False,
+        fallback_value: bool | None = None,
+        *,
+        forcing_spec: bool = False,
+    ) -> sympy.Basic:
+        """The listener's answer, as sympy wants it."""
+        if orig_expr.is_number or orig_expr in (sympy.true, sympy.false):
+            return orig_expr
+        if isinstance(orig_expr, (sympy.Rel, sympy.logic.boolalg.BooleanFunction)):
+            return sympy.sympify(self._listener.truth(orig_expr, fallback=fallback_value))
+        return sympy.sympify(self._listener.number(orig_expr))
+
+    def guard_or_defer_runtime_assert(
+        self, orig_expr: sympy.Basic, msg: str, fx_node: object = None
+    ) -> bool:
+        """Deferring would hide the question, so it is answered at once."""
+        if orig_expr in (sympy.true, sympy.false):
+            return bool(orig_expr)
+        return self._listener.truth(orig_expr, required=True)
+
+    def create_unbacked_symint(self, source: object = None) -> torch.SymInt:
+        """torch's data-dependent size, announced to the listener."""
+        created = super().create_unbacked_symint(source)
+        self._listener.data_size(created.node.expr, kind="int")
+        return created
+
+    def create_unbacked_symfloat(self) -> torch.SymFloat:
+        """torch's data-dependent scalar, announced to the listener."""
+        created = super().create_unbacked_symfloat()
+        self._listener.data_size(created.node.expr, kind="float")
+        return created
+
+    def create_unbacked_symbool(self) -> torch.SymBool:
+        """torch's data-dependent truth value, announced to the listener."""
+        created = super().create_unbacked_symbool()
+        for symbol in created.node.expr.free_symbols:
+            self._listener.data_size(symbol, kind="bool")
+        return created
+
+    def named_size(self, name: str, hint: int) -> tuple[sympy.Symbol, torch.SymInt]:
+        """A fresh symbol for one dimension, never shared with another of the same number."""
+        symbol = self.create_symbol(hint, ConstantSource(name), dynamic_dim=DimDynamic.DYNAMIC)
+        return symbol, self.create_symintnode(symbol, hint=hint)
+
+
+def fake_mode(env: RecordingShapeEnv) -> FakeTensorMode:
+    """Fake tensors over `env`; the cache is off because it answers for repeated sites."""
+    mode = FakeTensorMode(shape_env=env, allow_non_fake_inputs=True)
+    mode.cache_enabled = False
+    return mode
+
+
+def expression(size: int | torch.SymInt) -> sympy.Basic:
+    """The sympy expression behind a size."""
+    return size.node.expr if isinstance(size, torch.SymInt) else sympy.Integer(size)
+
+
+def storage_key(tensor: torch.Tensor) -> tuple[int, torch.UntypedStorage]:
+    """What all views of one memory share, and the object that keeps the key from being reused."""
+    storage = tensor.untyped_storage()
+    return storage._cdata, storage
+
+
+def is_composite(func: torch._ops.OpOverload) -> bool:
+    """Whether the operator is only a composition of others, which inference mode leaves whole."""
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    # An operator with a kernel of its own may still have a composite one: it stays whole.
+    name = func.name()
+    return has_kernel(name, "CompositeImplicitAutograd") and not has_kernel(name, "CPU")
+
+
+def is_fake(tensor: torch.Tensor) -> bool:
+    """Whether the tensor has symbolic sizes behind it."""
+    return isinstance(tensor, FakeTensor)
+
+
+_EXPECTED = (
+    (ShapeEnv, "evaluate_expr", ("orig_expr", "hint", "fx_node", "fallback_value")),
+    (ShapeEnv, "evaluate_sym_node", ("sym_node", "fallback_value")),
+    (ShapeEnv, "guard_or_defer_runtime_assert", ("orig_expr", "msg", "fx_node")),
+    (ShapeEnv, "create_symbol", ("val", "source", "dynamic_dim")),
+    (ShapeEnv, "create_symintnode", ("sym", "hint")),
+    (ShapeEnv, "create_unbacked_symint", ()),
+    (ShapeEnv, "create_unbacked_symfloat", ()),
+    (ShapeEnv, "create_unbacked_symbool", ()),
+    (SymNode, "guard_bool", ()),
+    (SymNode, "expect_true", ()),
+    (FakeTensorMode, "dispatch", ()),
+)
+
+
+def check_surface() -> None:
+    """Raises ShapecheckError that names what this torch no longer has."""
+    missing: list[str] = []
+    for owner, method, parameters in _EXPECTED:
+        function = getattr(owner, method, None)
+        if function is None:
+            missing.append(f"{owner.__name__}.{method}")
+            continue
+        known = inspect.signature(function).parameters
+        missing += [
+            f"{owner.__name__}.{method}({name}=)"
+            for name in parameters
+            if name not in known and "kwargs" not in known
+        ]
+    if missing:
+        raise ShapecheckError(
+            f"torch {torch.__version__} lacks {', '.join(missing)}, which tracing needs: "
+            "install a torch of the tested range, pip install 'torch>=2.11,<2.14'"
+        )

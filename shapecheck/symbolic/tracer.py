@@ -1,0 +1,249 @@
+"""`trace`: run real code on fake tensors whose sizes are named symbols, and keep what it needed."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any, Literal, TypeVar
+
+import torch
+
+from shapecheck.dims.expr import Poly
+from shapecheck.dims.model import Dims
+from shapecheck.dims.parse import parse_shape
+from shapecheck.dims.vocabulary import Owner, lookup
+from shapecheck.errors import ShapecheckError
+from shapecheck.symbolic.constructs import constructs
+from shapecheck.symbolic.dispatch import CallMode, OperatorMode
+from shapecheck.symbolic.domains import Domains, Ids, Offset
+from shapecheck.symbolic.dtypes import DRAFT_DTYPE, TARGET_DTYPE
+from shapecheck.symbolic.hints import Plan, Setting, plan
+from shapecheck.symbolic.recorder import Recorder
+from shapecheck.symbolic.report import Allowed, Report, build_report
+from shapecheck.symbolic.shape_env import (
+    RecordingShapeEnv,
+    check_surface,
+    expression,
+    fake_mode,
+)
+from shapecheck.symbolic.traced_dims import TracedDims
+
+Model = Literal["target", "draft"]
+Dtype = torch.dtype | Model
+Config = TypeVar("Config")
+Result = TypeVar("Result")
+
+# Attributes of a HF config and the dimension each one is.
+_CONFIG_FIELDS = {
+    "hidden_size": "hidden",
+    "intermediate_size": "ffn",
+    "vocab_size": "vocab",
+    "num_attention_heads": "heads",
+    "num_key_value_heads": "kv_heads",
+    "head_dim": "head_dim",
+    "num_hidden_layers": "layers",
+}
+
+
+class Trace:
+    """One traced run: hands out named sizes and tensors, and reports which had to be equal."""
+
+    def __init__(self, dims: Dims | None, numbers: Plan, setting: str) -> None:
+        check_surface()
+        self._dims = dims
+        self._plan = numbers
+        self._setting = setting
+        self._allowed: list[Allowed] = []
+        self._stopped: str | None = None
+        owners = {name: _owner(name, dims) for name in numbers.numbers}
+        self.recorder = Recorder(owners=owners)
+        self.domains = Domains(self.recorder)
+        self._env = RecordingShapeEnv(self.recorder)
+        self._fake = fake_mode(self._env)
+        self._sizes: dict[str, int | torch.SymInt] = {}
+        for name, number in numbers.numbers.items():
+            if numbers.is_symbol(name):
+                symbol, size = self._env.named_size(name, number)
+                self.recorder.judge.know(symbol, name, number)
+                self._sizes[name] = size
+            elif name not in numbers.formulas:
+                self._sizes[name] = number
+        for name, formula in numbers.formulas.items():
+            self._sizes[name] = self._evaluate(parse_shape(formula).axes[0])
+        self.dims = TracedDims.of(dims, self._sizes, owners)
+
+    # -- what the traced code is given ---------------------------------------------------------
+
+    def size(self, text: str) -> int:
+        """A size by name or formula (`bs*topk`); a symbol that passes for an int."""
+        axes = parse_shape(text).axes
+        if len(axes) != 1:
+            raise ShapecheckError(f"size({text!r}): one axis is wanted, write it without spaces")
+        return self._evaluate(axes[0])
+
+    def dtype(self, model: Model) -> torch.dtype:
+        """The dtype that stands for a model's compute dtype in a trace; never the other's."""
+        return TARGET_DTYPE if model == "target" else DRAFT_DTYPE
+
+    def tensor(
+        self,
+        shape: str,
+        dtype: Dtype = torch.float32,
+        *,
+        ids: Model | None = None,
+        device: torch.device | str = "cpu",
+    ) -> torch.Tensor:
+        """A fake tensor of the named shape; `ids` marks its values as ids of that vocabulary."""
+        sizes = [self._evaluate(axis) for axis in parse_shape(shape).axes]
+        real = self.dtype(dtype) if isinstance(dtype, str) else dtype
+        made = torch.empty(sizes, dtype=real, device=device)
+        if ids is not None:
+            self.ids(made, f"{ids}_vocab")
+        return made
+
+    def config(self, config: Config, model: Model) -> Config:
+        """A copy of a HF-style config (object, dataclass or mapping) whose sizes are `model`'s."""
+        sizes = {
+            field: self._sizes[f"{model}_{size}"]
+            for field, size in _CONFIG_FIELDS.items()
+            if f"{model}_{size}" in self._sizes and _has(config, field)
+        }
+        if not sizes:
+            raise ShapecheckError(
+                f"config({type(config).__name__}): none of {', '.join(_CONFIG_FIELDS)} is there; "
+                "pass the model's own config, or read sizes from t.dims"
+            )
+        return _with_fields(config, sizes)
+
+    def ids(self, tensor: torch.Tensor, axis: str) -> torch.Tensor:
+        """Declare that the values count along `axis`, for example `target_vocab`."""
+        self.domains.tag(tensor, Ids(self._known(axis)))
+        return tensor
+
+    def offset(self, tensor: torch.Tensor, source: str, target: str) -> torch.Tensor:
+        """Declare that the values lead from `source` ids to `target` ids when added (d2t)."""
+        self.domains.tag(tensor, Offset(self._known(source), self._known(target)))
+        return tensor
+
+    def allow(self, equality: str, *, reason: str) -> None:
+        """Declare an equality that the project requires, as `target_vocab == draft_vocab`."""
+        if not reason.strip():
+            raise ShapecheckError(f"allow({equality!r}): say why, reason='...'")
+        match = re.fullmatch(r"\s*(\S+)\s*==\s*(\S+)\s*", equality)
+        if match is None:
+            raise ShapecheckError(f"allow({equality!r}): write it as 'target_vocab == draft_vocab'")
+        left, right = (expression(self.size(side)) for side in match.groups())
+        self.recorder.judge.merge(left, right)
+        self._allowed.append(Allowed(text=equality.strip(), reason=reason))
+
+    # -- the outcome ---------------------------------------------------------------------------
+
+    def run(self, function: Callable[..., Result], *args: Any, **kwargs: Any) -> Result | None:
+        """Call the function; an error in it is kept for the report instead of raised."""
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            self.stop(error)
+            return None
+
+    def stop(self, error: BaseException) -> None:
+        """Keep the error that ended the traced code."""
+        text = str(error).strip().splitlines()
+        self._stopped = f"{type(error).__name__}: {text[0] if text else ''}"
+
+    def report(self) -> Report:
+        """What the run needed; call it inside or after the `with` block."""
+        origins = {} if self._dims is None else {
+            name: self._dims.origin(name) for name in self._dims.names()
+        }
+        return build_report(
+            self.recorder.evidence,
+            origins=origins,
+            allowed=self._allowed,
+            stopped=self._stopped,
+            setting=self._setting,
+        )
+
+    @contextmanager
+    def active(self, packages: Iterable[str]) -> Iterator[Trace]:
+        """The block in which torch is traced."""
+        with ExitStack() as stack:
+            stack.enter_context(constructs(packages, self.recorder.hint))
+            stack.enter_context(self._fake)
+            stack.enter_context(OperatorMode(self.recorder, self.domains))
+            stack.enter_context(CallMode(self.recorder))
+            try:
+                yield self
+            except Exception as error:
+                self.stop(error)
+                raise
+
+    def _evaluate(self, axis: Poly[str]) -> int:
+        return axis.evaluate(lambda name: self._sizes[self._known(name)])
+
+    def _known(self, name: str) -> str:
+        if name in self._sizes:
+            return name
+        if self._dims is not None:
+            return str(self._dims[name])  # raises and says why it has no number
+        raise ShapecheckError(f"{name!r} is not in the vocabulary: declare it before the trace")
+
+
+@contextmanager
+def trace(
+    dims: Dims | None = None,
+    *,
+    setting: Setting | str = Setting.EQUAL,
+    hints: Mapping[str, int] | None = None,
+    within: Iterable[str] = (),
+) -> Iterator[Trace]:
+    """Trace the block: `t.report()` says which named dimensions had to be equal.
+
+    `dims` gives names and numbers of a real pair; without it every name of the vocabulary gets a
+    number of its own. `setting` chooses equal or unequal numbers for the two models, `hints`
+    replaces single numbers (0 and 1 become plain ints), `within` names the packages whose
+    `len` and `isinstance` see symbols; the calling module is always among them.
+    """
+    known = {} if dims is None else {name: dims.get(name) for name in dims.names()}
+    chosen = Setting(setting)
+    numbers = plan(known, chosen, hints)
+    label = ", ".join([str(chosen), *(f"{name}={number}" for name, number in (hints or {}).items())])
+    with Trace(dims, numbers, label).active([*within, _caller()]) as running:
+        yield running
+
+
+def _caller() -> str:
+    frame = inspect.currentframe()
+    skipped = (__name__, "contextlib")
+    while frame is not None and frame.f_globals.get("__name__") in skipped:
+        frame = frame.f_back
+    return str(frame.f_globals.get("__name__")) if frame is not None else ""
+
+
+def _owner(name: str, dims: Dims | None) -> Owner:
+    if dims is not None and name in dims:
+        return dims.owner(name)
+    declared = lookup(name)
+    assert declared is not None
+    return declared.owner
+
+
+def _has(config: object, field: str) -> bool:
+    if isinstance(config, Mapping):
+        return field in config
+    return getattr(config, field, None) is not None
+
+
+def _with_fields(config: Any, sizes: Mapping[str, int | torch.SymInt]) -> Any:
+    if isinstance(config, Mapping):
+        return {**config, **sizes}
+    if dataclasses.is_dataclass(config) and getattr(config, "__dataclass_params__").frozen:
+        return dataclasses.replace(config, **sizes)
+    changed = copy.copy(config)
+    for field, size in sizes.items():
+        setattr(changed, field, size)
+    return changed
