@@ -145,11 +145,15 @@ class Dims(BaseModel):
         num_draft_tokens: int | None = None,
         num_aux: int | None = None,
         tp: int = 1,
+        draft_tp: int | None = None,
     ) -> Dims:
         """Dims of a pair, read from two HF `config.json` files (paths, folders or mappings).
 
-        `draft` is None for n-gram. `num_draft_tokens` defaults to num_steps+1 when topk is 1 and
-        is required otherwise. Raises ShapecheckError naming file, key and remedy.
+        `draft` is None for n-gram, and for MTP layers inside the target's checkpoint.
+        `num_draft_tokens` defaults to num_steps+1 when topk is 1 and is required otherwise.
+        Heads and MLP widths are per rank of `tp`, the draft's of `draft_tp` (1 when every rank
+        holds it whole; `tp` by default). Raises ShapecheckError naming file, key and remedy,
+        also for a pair that cannot work.
         """
         from shapecheck.dims.configs import read_dims
 
@@ -162,4 +166,5 @@ class Dims(BaseModel):
             num_draft_tokens=num_draft_tokens,
             num_aux=num_aux,
             tp=tp,
+            draft_tp=draft_tp,
         )
