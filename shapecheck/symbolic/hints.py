@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from shapecheck.dims.model import Dims
 from shapecheck.dims.parse import parse_shape
 from shapecheck.dims.vocabulary import Owner, lookup, names
-from shapecheck.errors import ShapecheckError
+from shapecheck.errors import ContractTextError, ShapecheckError
 
 # Sizes of one small model; what only the config of a real pair says is taken from Dims.
 _MODEL = {
     "hidden": 128, "vocab": 1000, "layers": 2, "heads": 8, "kv_heads": 2, "head_dim": 16, "ffn": 344,
 }  # fmt: skip
 _WIDTHS = ("hidden", "vocab", "heads", "kv_heads", "ffn")
-_ROWS = 5
-_ALGORITHM = {"num_steps": 6, "topk": _ROWS, "num_draft_tokens": _ROWS, "num_aux": 3}
-_BATCH = {
-    "bs": _ROWS, "padded_bs": 9, "tokens": 17, "req_rows": 19, "max_context": 96,
-    "num_slots": 331, "dp_ranks": 2,
-}  # fmt: skip
-_PRIMES = (23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97)
+# Without 7, which num_steps+1 is.
+_PRIMES = (5, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89)
+_CAPACITIES = {"max_context": 499, "num_slots": 997}
 _LAYERS = 2
+# Without a pair: EAGLE-3 with a tree, where every name of the vocabulary has a meaning.
+_DERIVED = {
+    "extend_hidden": "num_aux*target_hidden",
+    "recurrent_hidden": "draft_hidden",
+    "accept_width": "num_steps+1",
+}
+# Dims writes the origin of a derived size as `num_aux*target_hidden = 3*4096`.
+_FORMULA = re.compile(r"(\S+) = ")
 
 
 class Setting(StrEnum):
@@ -52,24 +58,29 @@ class Plan:
 
 
 def plan(
-    known: Mapping[str, int | None],
+    dims: Dims | None,
     setting: Setting = Setting.EQUAL,
     overrides: Mapping[str, int] | None = None,
 ) -> Plan:
-    """The numbers of one run; `known` are those of a real pair, empty for none.
+    """The numbers of one run, after those of a real pair if there is one.
 
-    A name whose value in `known` is None has no number. Raises ShapecheckError for an override
+    A name whose value in `dims` is None has no number. Raises ShapecheckError for an override
     that is not in the vocabulary.
     """
     overrides = overrides or {}
     for name in overrides:
         if lookup(name) is None:
             raise ShapecheckError(f"hint for {name!r}: not in the vocabulary; declare it first")
+    known = {} if dims is None else {name: dims.get(name) for name in dims.names()}
+    origins = {} if dims is None else {name: dims.origin(name) for name in dims.names()}
     absent = {name for name, value in known.items() if value is None}
     given = {name: value for name, value in known.items() if value is not None}
-    numbers = _model_numbers(given, setting) | _row_numbers(given, setting)
-    formulas = _formulas(given, numbers, absent)
-    _fill(numbers)
+    numbers = _model_numbers(given, setting)
+    taken = set(numbers.values())
+    fresh = (prime for prime in _PRIMES if prime not in taken)
+    numbers |= _row_numbers(given, setting, fresh)
+    formulas = _formulas(origins, absent)
+    _fill(numbers, fresh)
     numbers |= overrides
     for name, formula in formulas.items():
         numbers[name] = parse_shape(formula).axes[0].evaluate(numbers.__getitem__)
@@ -92,48 +103,48 @@ def _model_numbers(given: Mapping[str, int], setting: Setting) -> dict[str, int]
     return numbers
 
 
-def _row_numbers(given: Mapping[str, int], setting: Setting) -> dict[str, int]:
-    algorithm = {name: given.get(name, number) for name, number in _ALGORITHM.items()}
-    numbers = {**_BATCH, **algorithm}
+def _row_numbers(
+    given: Mapping[str, int], setting: Setting, fresh: Iterator[int]
+) -> dict[str, int]:
+    # Rows and branches get numbers of their own: those of a real pair may be a head count too.
+    width = next(fresh)
+    bs = topk = width
     if setting is not Setting.EQUAL:
-        numbers["bs"] = numbers["num_draft_tokens"] + 2
-        numbers["topk"] = numbers["topk"] if numbers["topk"] == 1 else numbers["bs"] + 1
-        return numbers
-    rows = max(2, numbers["num_draft_tokens"])
-    numbers["bs"] = numbers["num_draft_tokens"] = rows
-    if numbers["topk"] > 1:
-        numbers["topk"] = rows
-        if numbers["num_steps"] + 1 == rows:
-            numbers["num_steps"] += 1
-    return numbers
-
-
-def _formulas(
-    given: Mapping[str, int], numbers: Mapping[str, int], absent: set[str]
-) -> dict[str, str]:
-    chain = numbers["topk"] == 1
-    formulas = {
-        "extend_hidden": "target_hidden" if "num_aux" in absent else "num_aux*target_hidden",
-        "recurrent_hidden": "draft_hidden",
-        "accept_width": "num_steps+1",
+        bs, topk = next(fresh), next(fresh)
+    chain = given.get("topk") == 1
+    return {
+        "num_draft_tokens": width,
+        "num_steps": width - 1 if chain else width + 1,
+        "topk": 1 if chain else topk,
+        "num_aux": given.get("num_aux", 3),
+        "bs": bs,
+        **{name: next(fresh) for name in ("padded_bs", "tokens", "req_rows")},
+        **_CAPACITIES,
     }
-    if given and "num_aux" not in given:
-        formulas["extend_hidden"] = "target_hidden"
-    if chain:
-        formulas["num_draft_tokens"] = "num_steps+1"
-    if given.get("accept_width") not in (None, given.get("num_steps", -2) + 1):
-        formulas["accept_width"] = "num_draft_tokens"
+
+
+def _formulas(origins: Mapping[str, str], absent: set[str]) -> dict[str, str]:
+    formulas = {} if origins else _DERIVED
+    for name, origin in origins.items():
+        written = _FORMULA.match(origin)
+        if written is not None and _is_formula(written.group(1)):
+            formulas = {**formulas, name: written.group(1)}
     return {name: text for name, text in formulas.items() if name not in absent}
 
 
-def _fill(numbers: dict[str, int]) -> None:
-    # Names a project declared itself get numbers that nothing else has.
-    used = set(numbers.values())
-    fresh = (prime for prime in _PRIMES if prime not in used)
+def _is_formula(text: str) -> bool:
+    try:
+        return bool(parse_shape(text).names())
+    except ContractTextError:
+        return False
+
+
+def _fill(numbers: dict[str, int], fresh: Iterator[int]) -> None:
+    # The other names, and those a project declared, get numbers that nothing else has.
     for name in names():
         if name not in numbers:
             twin = _twin(name)
-            numbers[name] = numbers[twin] if twin in numbers else next(fresh, 101 + len(numbers))
+            numbers[name] = numbers[twin] if twin in numbers else next(fresh)
 
 
 def _twin(name: str) -> str:

@@ -81,20 +81,18 @@ def describe(
     names: frozenset[str],
     recorder: Recorder,
 ) -> tuple[str, tuple[tuple[str, Site], ...]]:
-    """`cat of [bs, draft_hidden] and [0, target_hidden]`, and where each name came from."""
+    """`cat of [bs, draft_hidden] made at a.py:9 and ...`, and the line each name came from."""
     shown: list[str] = []
     origins: dict[str, Site] = {}
     for operand in operands:
-        here = recorder.names(operand) & names
-        record = provenance(operand)
+        here = sorted(recorder.names(operand) & names)
         if not here:
             continue
-        shown.append(recorder.shape(operand))
-        if record is not None:
-            for name in sorted(here):
-                if name in record.made:
-                    origins.setdefault(name, record.made[name])
-    if not shown:
-        return operation, ()
+        made = provenance(operand)
+        sites = {name: made.made[name] for name in here if name in made.made} if made else {}
+        for name, site in sites.items():
+            origins.setdefault(name, site)
+        lines = ", ".join(dict.fromkeys(str(site) for site in sites.values()))
+        shown.append(recorder.shape(operand) + (f" made at {lines}" if lines else ""))
     listed = " and ".join(shown[:_SHOWN_OPERANDS])
-    return f"{operation} of {listed}", tuple(origins.items())
+    return (f"{operation} of {listed}" if listed else operation), tuple(origins.items())

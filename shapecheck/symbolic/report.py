@@ -149,9 +149,7 @@ def build_report(
 
 
 def _finding(meeting: Meeting, origins: Mapping[str, str]) -> Diagnostic:
-    made = " and ".join(f"{what} made at {site}" for what, site in meeting.origins)
     operation = f", {meeting.operation}" if meeting.operation else ""
-    sources = f"; {made}" if made else ""
     refused = " (refused: the numbers differ)" if meeting.refused else ""
     notes = [
         Note(label=what, message="made here", span=site.span()) for what, site in meeting.origins
@@ -164,7 +162,7 @@ def _finding(meeting: Meeting, origins: Mapping[str, str]) -> Diagnostic:
     return Diagnostic(
         code=meeting.code,
         name=_NAMES[meeting.code],
-        message=f"{meeting.text} at {meeting.site.function}{operation}{sources}{refused}",
+        message=f"{meeting.text} at {meeting.site.function}{operation}{refused}",
         certainty=Certainty.MAY if meeting.may else Certainty.MUST,
         primary=meeting.site.span(),
         notes=tuple(notes),

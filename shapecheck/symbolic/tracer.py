@@ -17,11 +17,13 @@ from shapecheck.dims.model import Dims
 from shapecheck.dims.parse import parse_shape
 from shapecheck.dims.vocabulary import Owner, lookup
 from shapecheck.errors import ShapecheckError
+from shapecheck.spec import contract_of
 from shapecheck.symbolic.constructs import constructs
 from shapecheck.symbolic.dispatch import CallMode, OperatorMode
 from shapecheck.symbolic.domains import Domains, Ids, Offset
 from shapecheck.symbolic.dtypes import DRAFT_DTYPE, TARGET_DTYPE
 from shapecheck.symbolic.hints import Plan, Setting, plan
+from shapecheck.symbolic.inputs import arguments, carrier
 from shapecheck.symbolic.recorder import Recorder
 from shapecheck.symbolic.report import Allowed, Report, build_report
 from shapecheck.symbolic.shape_env import (
@@ -36,6 +38,7 @@ Model = Literal["target", "draft"]
 Dtype = torch.dtype | Model
 Config = TypeVar("Config")
 Result = TypeVar("Result")
+Made = TypeVar("Made")
 
 # Attributes of a HF config and the dimension each one is.
 _CONFIG_FIELDS = {
@@ -104,6 +107,30 @@ class Trace:
         if ids is not None:
             self.ids(made, f"{ids}_vocab")
         return made
+
+    def make(self, cls: type[Made], *, phase: str | None = None, **sizes: str | int) -> Made:
+        """A carrier with a fake tensor in every field; a keyword sets a name, `tokens="bs*topk"`."""
+        numbers = self._overrides(sizes)
+        made = carrier(self, cls, cls.__name__, numbers, phase)
+        assert isinstance(made, cls)
+        return made
+
+    def call(self, function: Callable[..., Any], *receiver: object, **given: Any) -> Any:
+        """Call a contracted function with arguments made from its contract.
+
+        `given` fills parameters that are no tensors; raises ShapecheckError for a function
+        without a contract.
+        """
+        contract = contract_of(function)
+        if contract is None:
+            raise ShapecheckError(
+                f"{function!r} has no @contract: call it yourself with t.tensor(...) arguments"
+            )
+        return function(*receiver, **arguments(self, contract, {}, given))
+
+    def has_size(self, name: str) -> bool:
+        """Whether the name has a size in this pair."""
+        return name in self._sizes
 
     def config(self, config: Config, model: Model) -> Config:
         """A copy of a HF-style config (object, dataclass or mapping) whose sizes are `model`'s."""
@@ -185,6 +212,12 @@ class Trace:
     def _evaluate(self, axis: Poly[str]) -> int:
         return axis.evaluate(lambda name: self._sizes[self._known(name)])
 
+    def _overrides(self, sizes: Mapping[str, str | int]) -> dict[str, int]:
+        return {
+            self._known(name): self.size(size) if isinstance(size, str) else size
+            for name, size in sizes.items()
+        }
+
     def _known(self, name: str) -> str:
         if name in self._sizes:
             return name
@@ -208,9 +241,8 @@ def trace(
     replaces single numbers (0 and 1 become plain ints), `within` names the packages whose
     `len` and `isinstance` see symbols; the calling module is always among them.
     """
-    known = {} if dims is None else {name: dims.get(name) for name in dims.names()}
     chosen = Setting(setting)
-    numbers = plan(known, chosen, hints)
+    numbers = plan(dims, chosen, hints)
     label = ", ".join([str(chosen), *(f"{name}={number}" for name, number in (hints or {}).items())])
     with Trace(dims, numbers, label).active([*within, _caller()]) as running:
         yield running
