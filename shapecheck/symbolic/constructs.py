@@ -33,7 +33,7 @@ def constructs(packages: Iterable[str], hint: Callable[[torch.SymInt], int]) -> 
     try:
         for module, name, before in saved:
             if before is _MISSING:
-                setattr(module, name, _SHADOWS[name])
+                setattr(module, name, SHADOWS[name])
         setattr(torch.SymInt, "__hash__", lambda size: hash(hint(size)))  # noqa: B010
         # nn.LayerNorm asks numbers.Integral, which a registration would change for good.
         integral = SimpleNamespace(Integral=(numbers.Integral, torch.SymInt))
@@ -71,4 +71,4 @@ def _flat(kinds: Any) -> tuple[object, ...]:
     return getattr(kinds, "__args__", (kinds,))
 
 
-_SHADOWS: dict[str, Callable[..., object]] = {"len": _len, "isinstance": _isinstance}
+SHADOWS: dict[str, Callable[..., object]] = {"len": _len, "isinstance": _isinstance}

@@ -16,6 +16,7 @@ from shapecheck.symbolic.dtypes import check_dtypes
 from shapecheck.symbolic.gaps import check_gaps
 from shapecheck.symbolic.recorder import Recorder
 from shapecheck.symbolic.shape_env import is_composite
+from shapecheck.symbolic.stub import Stub, stub_name
 
 # Reads of an attribute, and conversions whose answer is the user's own branch.
 _NOT_CALLS = frozenset(
@@ -44,6 +45,10 @@ class CallMode(TorchFunctionMode):
         name = getattr(func, "__name__", str(func))
         if name in _NOT_CALLS or self._recorder.operation is not None:
             return func(*args, **kwargs)
+        stub = next((arg for arg in _flat((args, kwargs)) if isinstance(arg, Stub)), None)
+        if stub is not None:
+            self._recorder.evidence.stubbed_operations.add(f"{name} of {stub_name(stub)}")
+            return stub
         replacement = _replacement(name, args)
         if replacement is not None:
             return replacement
@@ -105,14 +110,18 @@ def _recorded(
 
 def tensors(value: object) -> Iterator[torch.Tensor]:
     """Every tensor in nested arguments or results."""
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, (list, tuple)):
+    return (item for item in _flat(value) if isinstance(item, torch.Tensor))
+
+
+def _flat(value: object) -> Iterator[object]:
+    if isinstance(value, (list, tuple)):
         for item in value:
-            yield from tensors(item)
+            yield from _flat(item)
     elif isinstance(value, dict):
         for item in value.values():
-            yield from tensors(item)
+            yield from _flat(item)
+    else:
+        yield value
 
 
 def _replacement(name: str, args: Arguments) -> object | None:

@@ -138,6 +138,10 @@ class Recorder:
         """The call in words, and for each name the line that brought it in."""
         return describe(operation.name, operation.operands, names, self)
 
+    def stub_used(self, name: str) -> None:
+        """A stand-in was called, so what it stands for did not run."""
+        self.evidence.stubs.add(name)
+
     def hint(self, size: torch.SymInt) -> int:
         """The number behind a size, without asking for it."""
         return int(self.judge.value(expression(size)))

@@ -8,6 +8,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import torch
@@ -24,6 +25,7 @@ from shapecheck.symbolic.domains import Domains, Ids, Offset
 from shapecheck.symbolic.dtypes import DRAFT_DTYPE, TARGET_DTYPE
 from shapecheck.symbolic.hints import Plan, Setting, plan
 from shapecheck.symbolic.inputs import arguments, carrier
+from shapecheck.symbolic.loader import SourceTree
 from shapecheck.symbolic.recorder import Recorder
 from shapecheck.symbolic.report import Allowed, Report, build_report
 from shapecheck.symbolic.shape_env import (
@@ -67,6 +69,7 @@ class Trace:
         self.domains = Domains(self.recorder)
         self._env = RecordingShapeEnv(self.recorder)
         self._fake = fake_mode(self._env)
+        self._trees: dict[str, SourceTree] = {}
         self._sizes: dict[str, int | torch.SymInt] = {}
         for name, number in numbers.numbers.items():
             if numbers.is_symbol(name):
@@ -127,6 +130,14 @@ class Trace:
                 f"{function!r} has no @contract: call it yourself with t.tensor(...) arguments"
             )
         return function(*receiver, **arguments(self, contract, {}, given))
+
+    def load(self, root: str | Path, target: str) -> Any:
+        """`package.module:Qualified.name` from a source tree, without importing the package.
+
+        What cannot be loaded becomes a stub, and a stub that is called stands in the report.
+        """
+        tree = self._trees.setdefault(str(root), SourceTree(Path(root), self.recorder.stub_used))
+        return tree.load(target)
 
     def has_size(self, name: str) -> bool:
         """Whether the name has a size in this pair."""
@@ -200,6 +211,8 @@ class Trace:
         """The block in which torch is traced."""
         with ExitStack() as stack:
             stack.enter_context(constructs(packages, self.recorder.hint))
+            # Compiled code would hide the lines that ask.
+            stack.enter_context(torch.compiler.set_stance("force_eager"))
             stack.enter_context(self._fake)
             stack.enter_context(OperatorMode(self.recorder, self.domains))
             stack.enter_context(CallMode(self.recorder))
