@@ -101,8 +101,8 @@ def _recorded(
     operation = recorder.begin(name, tensors((args, kwargs)))
     try:
         result = func(*args, **kwargs)
-    except Exception:
-        recorder.fail(operation)
+    except Exception as error:
+        recorder.fail(operation, error)
         raise
     recorder.finish(operation, tensors(result))
     return result

@@ -29,6 +29,10 @@ class Meeting:
         """Two meetings with one key are one finding."""
         return (self.code, self.site.path, self.site.line, self.names or frozenset({self.text}))
 
+    def place(self) -> tuple[str, str, frozenset[str]]:
+        """The function in which the names met."""
+        return (self.site.path, self.site.function, self.names)
+
     def cause(self) -> tuple[str, frozenset[str], tuple[str, ...]] | None:
         """Meetings with one cause come from the same two lines; None when those are unknown."""
         if not self.origins:
@@ -99,9 +103,6 @@ class Evidence:
 
     def compare(self, equation: Equation, owners: frozenset[Owner], site: Site) -> None:
         """Keep a comparison that the traced code made itself."""
-        if len(owners) < 2:
-            self.note(equation, site)
-            return
         key = (site.path, site.line, equation.names)
         self.comparisons.setdefault(key, Comparison(equation=equation, owners=owners, site=site))
 
@@ -109,7 +110,7 @@ class Evidence:
         self, order: Equation, owners: frozenset[Owner], site: Site, *, holds: bool
     ) -> None:
         """Keep a relation of capacity."""
-        key = (site.path, site.line, order.left, order.right)
+        key = (site.path, site.function, order.left, order.right)
         self.relations.setdefault(
             key,
             Relation(small=order.left, large=order.right, owners=owners, site=site, holds=holds),

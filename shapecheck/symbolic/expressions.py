@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -64,6 +65,10 @@ class Judge:
                 found.append(equation)
         return found
 
+    def wanted(self, expr: sympy.Basic) -> list[Equation]:
+        """The equations that a refused relation would have needed."""
+        return self.equations(expr, isinstance(expr, (sympy.Eq, sympy.And, sympy.Or)))
+
     def inequality(self, expr: sympy.Basic) -> Equation | None:
         """The two sides of a comparison of order, when neither side is a plain number."""
         if not isinstance(expr, sympy.Rel) or isinstance(expr, (sympy.Eq, sympy.Ne)):
@@ -98,6 +103,12 @@ class Judge:
         symbols = {symbol: sympy.Symbol(name) for symbol, name in self.names.items()}
         return str(expr.xreplace(symbols))
 
+    def readable(self, message: str) -> str:
+        """The first line of a message of torch, with its symbols replaced by names."""
+        names = {str(symbol): name for symbol, name in self.names.items()}
+        first = (message.strip().splitlines() or [""])[0]
+        return re.sub(r"\b\w+\b", lambda word: names.get(word.group(), word.group()), first)
+
     def _named(self, expr: sympy.Basic) -> bool:
         return all(symbol in self.names for symbol in expr.free_symbols)
 
@@ -114,10 +125,8 @@ class Judge:
             numbers = {symbol: self.hints[symbol] for symbol in self.counted}
             if self._same(left.xreplace(numbers), right.xreplace(numbers)):
                 return None
-        left, right = _without_common(left, right)
-        if not (left.free_symbols | right.free_symbols):
-            return None
-        return self._equation(left, right)
+        short = _without_common(left, right)
+        return self._equation(*(short if any(side.free_symbols for side in short) else (left, right)))
 
     def _equation(self, left: sympy.Basic, right: sympy.Basic) -> Equation:
         symbols = left.free_symbols | right.free_symbols

@@ -18,10 +18,14 @@ from shapecheck.symbolic.attribution import Site, current_site
 from shapecheck.symbolic.evidence import DataHint, Evidence, Meeting, Specialised
 from shapecheck.symbolic.expressions import Equation, Judge
 from shapecheck.symbolic.provenance import birthplace, describe, is_tainted, made_at, shape_text, taint
-from shapecheck.symbolic.shape_env import expression
+from shapecheck.symbolic.shape_env import expression, is_refusal
 
 # Widths are never counted with; these are, in loops over steps, branches, layers and heads.
 _COUNTED_OWNERS = (Owner.ALGORITHM, Owner.BATCH)
+# Calls that take a part of a tensor: here `n <= capacity` is a relation worth knowing.
+_BOUNDED = frozenset(
+    "__getitem__ __setitem__ narrow split topk gather scatter scatter_ scatter_add_".split()
+)
 _COUNTED_ENDINGS = ("_layers", "_heads")
 
 
@@ -59,13 +63,15 @@ class Recorder:
         answer = self._answers.get(expr)
         if answer is None:
             answer = self._answers[expr] = bool(self.judge.value(expr))
+        if not answer and self.operation is not None and fallback is None:
+            self.operation.refused.append(expr)
         if len(expr.free_symbols) < 2:
             return answer
         equations = self.judge.equations(expr, answer)
         if fallback is not None and equations:
             # Who can do without the answer asks again, with _check, if it matters.
             return fallback
-        self._hear(expr, answer, equations)
+        self._hear(expr, answer, equations, soft=fallback is not None)
         return answer
 
     def number(self, expr: sympy.Basic) -> int | float:
@@ -107,15 +113,21 @@ class Recorder:
             if suspect:
                 taint(result)
 
-    def fail(self, operation: Operation) -> None:
-        """Leave a torch call that raised: the equality it was refused is a finding."""
+    def fail(self, operation: Operation, error: Exception) -> None:
+        """Leave a torch call that raised: what it was refused is a finding."""
         self.operation = None
+        if operation.meetings or not is_refusal(error):
+            return
         for expr in reversed(operation.refused):
-            equations = self.judge.equations(expr, True) or self.judge.equations(expr, False)
+            equations = self.judge.wanted(expr)
             for equation in equations:
                 self._meet(equation, operation, refused=True)
             if equations:
                 return
+        # sympy sees by itself that 3*h is not h, and then nobody asks.
+        names = frozenset[str]().union(*(self.names(operand) for operand in operation.operands))
+        if names:
+            self._refuse(operation, names, self.judge.readable(str(error)))
 
     def names(self, tensor: torch.Tensor) -> frozenset[str]:
         """The dimensions that occur in the tensor's shape."""
@@ -181,30 +193,39 @@ class Recorder:
 
     # -- judging -----------------------------------------------------------------------------
 
-    def _hear(self, expr: sympy.Basic, answer: bool, equations: list[Equation]) -> None:
+    def _hear(
+        self, expr: sympy.Basic, answer: bool, equations: list[Equation], *, soft: bool
+    ) -> None:
         operation = self.operation
         for equation in equations:
             if operation is None:
-                self.evidence.compare(equation, self._owners(equation), current_site())
+                self._compare(equation)
             else:
                 self._meet(equation, operation)
         if operation is None or equations:
             return
-        if not answer:
-            operation.refused.append(expr)
+        # A hard question that was denied is torch choosing a path; a soft one cuts a slice short.
+        if operation.name not in _BOUNDED or not (answer or soft):
+            return
         order = self.judge.inequality(expr)
         if order is not None and len(order.names) > 1:
             self.evidence.relate(order, self._owners(order), operation.site, holds=answer)
 
+    def _compare(self, equation: Equation) -> None:
+        site = current_site()
+        if self._is_evidence(equation):
+            self.evidence.compare(equation, self._owners(equation), site)
+        else:
+            self.evidence.note(equation, site)
+
     def _meet(self, equation: Equation, operation: Operation, *, refused: bool = False) -> None:
-        owners = self._owners(equation)
-        if len(owners) < 2 and not refused:
+        if not (refused or self._is_evidence(equation)):
             self.evidence.note(equation, operation.site)
             return
         text, origins = self.describe_operands(operation, equation.names)
         self.add(
             Meeting(
-                code="SHP301" if len(owners) > 1 else "SHP303",
+                code="SHP303" if self._only_rows(equation.names) else "SHP301",
                 text=f"{equation}",
                 names=equation.names,
                 sides=(equation.left, equation.right),
@@ -216,8 +237,37 @@ class Recorder:
             )
         )
 
+    def _refuse(self, operation: Operation, names: frozenset[str], why: str) -> None:
+        text, origins = self.describe_operands(operation, names)
+        self.add(
+            Meeting(
+                code="SHP303" if self._only_rows(names) else "SHP301",
+                text=why,
+                names=names,
+                site=operation.site,
+                operation=text,
+                origins=origins,
+                refused=True,
+                tainted=any(is_tainted(operand) for operand in operation.operands),
+            )
+        )
+
     def _owners(self, equation: Equation) -> frozenset[Owner]:
         return frozenset(self.owners[name] for name in equation.names)
+
+    def _is_evidence(self, equation: Equation) -> bool:
+        """Whether the sizes belong to more than one: a model, or a count of rows of its own kind.
+
+        Heads and key/value heads of one model may well be equal; `topk` and `bs` have no reason to.
+        """
+        return len({self._party(name) for name in equation.names}) > 1
+
+    def _party(self, name: str) -> str:
+        owner = self.owners[name]
+        return str(owner) if owner in (Owner.TARGET, Owner.DRAFT) else name
+
+    def _only_rows(self, names: frozenset[str]) -> bool:
+        return {self.owners[name] for name in names}.isdisjoint({Owner.TARGET, Owner.DRAFT})
 
     def _is_counted(self, symbol: sympy.Symbol) -> bool:
         name = self.judge.names.get(symbol)

@@ -129,9 +129,19 @@ def build_report(
     """The report of what was heard; `origins` says where each dimension's number comes from."""
     comparisons = [(_comparison(item), item) for item in evidence.comparisons.values()]
     guards = [shown for shown, item in comparisons if shown.severity is not Severity.NOTE]
+    guarded = {
+        (item.site.path, item.site.function, item.equation.names)
+        for shown, item in comparisons
+        if shown.code == "SHP402"
+    }
+    # The copy behind a reported guard asks the same question once more.
+    behind = [item for item in evidence.roots() if item.place() in guarded]
+    roots = [item for item in evidence.roots() if item not in behind]
     return Report(
-        findings=(*(_finding(item, origins) for item in evidence.roots()), *guards),
-        consequences=tuple(_finding(item, origins) for item in evidence.consequences()),
+        findings=(*guards, *(_finding(item, origins) for item in roots)),
+        consequences=tuple(
+            _finding(item, origins) for item in (*behind, *evidence.consequences())
+        ),
         comparisons=tuple(shown for shown, _ in comparisons if shown.severity is Severity.NOTE),
         capacity=tuple(_relation(item) for item in evidence.relations.values()),
         notes=tuple(f"{site}  {equation}" for equation, site in evidence.notes.values()),

@@ -18,7 +18,13 @@ from typing import Protocol
 import sympy
 import torch
 from torch._dynamo.source import ConstantSource
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+    UnsupportedOperatorException,
+)
 from torch.fx.experimental.sym_node import SymNode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 
@@ -133,6 +139,21 @@ def is_composite(func: torch._ops.OpOverload) -> bool:
 def is_fake(tensor: torch.Tensor) -> bool:
     """Whether the tensor has symbolic sizes behind it."""
     return isinstance(tensor, FakeTensor)
+
+
+_BEYOND = (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    UnsupportedOperatorException,
+    NotImplementedError,
+)
+
+
+def is_refusal(error: Exception) -> bool:
+    """Whether the operator refused its operands, rather than fake tensors being unable to run it."""
+    return isinstance(error, (RuntimeError, ValueError, IndexError)) and not isinstance(
+        error, _BEYOND
+    )
 
 
 _EXPECTED = (

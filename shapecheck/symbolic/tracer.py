@@ -190,8 +190,8 @@ class Trace:
 
     def stop(self, error: BaseException) -> None:
         """Keep the error that ended the traced code."""
-        text = str(error).strip().splitlines()
-        self._stopped = f"{type(error).__name__}: {text[0] if text else ''}"
+        message = self.recorder.judge.readable(str(error))
+        self._stopped = f"{type(error).__name__}: {message}"
 
     def report(self) -> Report:
         """What the run needed; call it inside or after the `with` block."""
