@@ -206,7 +206,6 @@ class Domains:
                 site=operation.site,
                 operation=operation.name,
                 origins=self.recorder.origins(operation.operands),
-                tainted=self.recorder.any_tainted(operation.operands),
             )
         )
 

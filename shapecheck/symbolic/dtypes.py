@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from shapecheck.symbolic.evidence import Meeting
+from shapecheck.symbolic.provenance import provenance
 
 if TYPE_CHECKING:
     from shapecheck.symbolic.recorder import Recorder
@@ -46,6 +47,8 @@ def check_dtypes(
 def _check_cat(
     func: torch._ops.OpOverload, operands: list[torch.Tensor], recorder: Recorder
 ) -> None:
+    # `torch.tensor([])` is how code says "nothing yet"; cat is meant to drop it.
+    operands = [tensor for tensor in operands if not _is_nothing_yet(tensor)]
     ranks = sorted({tensor.dim() for tensor in operands})
     if len(ranks) > 1:
         text = f"rank {ranks[0]} is joined to rank {ranks[-1]}; cat drops an empty 1-D tensor"
@@ -54,6 +57,11 @@ def _check_cat(
     if len(kinds) > 1:
         text = f"{' and '.join(kinds)} are joined; cat promotes without a word"
         _add(recorder, "SHP203", text, func, operands)
+
+
+def _is_nothing_yet(tensor: torch.Tensor) -> bool:
+    made = provenance(tensor)
+    return tensor.shape == (0,) and made is not None and made.operation == "tensor"
 
 
 def _add(
@@ -78,6 +86,5 @@ def _add(
             site=operation.site,
             operation=f"{func.overloadpacket.__name__} of {shown}",
             origins=recorder.origins(operands),
-            tainted=recorder.any_tainted(operands),
         )
     )

@@ -29,6 +29,10 @@ class Meeting:
         """Two meetings with one key are one finding."""
         return (self.code, self.site.path, self.site.line, self.names or frozenset({self.text}))
 
+    def taint(self) -> tuple[str, frozenset[str]]:
+        """What a later finding must share to be a consequence: kind and names."""
+        return (self.code, self.names)
+
     def place(self) -> tuple[str, str, frozenset[str]]:
         """The function in which the names met."""
         return (self.site.path, self.site.function, self.names)

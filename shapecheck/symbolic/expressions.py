@@ -145,8 +145,11 @@ class Judge:
         draw = random.Random(0)
         for _ in range(_TRIALS):
             numbers = {symbol: sympy.Integer(draw.randint(2, _LARGEST)) for symbol in symbols}
-            if not _holds(relation, numbers):
-                return False
+            try:
+                if not _holds(relation, numbers):
+                    return False
+            except ZeroDivisionError:  # these numbers are outside of what the relation is about
+                continue
         return True
 
 

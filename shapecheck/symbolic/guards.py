@@ -13,7 +13,9 @@ class Guard(StrEnum):
     """The role of a comparison of sizes."""
 
     COPY = "copy"
-    DEMAND = "demand"
+    ASSERT = "assert"  # goes on only if it holds
+    REFUSE = "refuse"  # goes on only if it does not hold
+    CHOOSE = "choose"  # the other arm may refuse
     BRANCH = "branch"
 
 
@@ -35,11 +37,13 @@ def _of_tree(tree: ast.AST) -> Iterator[tuple[int, Guard]]:
     for node in ast.walk(tree):
         match node:
             case ast.Assert(test=test):
-                guard = Guard.DEMAND
+                guard = Guard.ASSERT
             case ast.If(test=test, body=[*_, ast.Raise()]):
-                guard = Guard.DEMAND
+                guard = Guard.REFUSE
             case ast.If(test=test, body=body, orelse=[]) if any(_copies(part) for part in body):
                 guard = Guard.COPY
+            case ast.If(test=test, orelse=orelse) if any(_raises(part) for part in orelse):
+                guard = Guard.CHOOSE
             case _:
                 continue
         for line in range(test.lineno, (test.end_lineno or test.lineno) + 1):
@@ -56,3 +60,7 @@ def _copies(statement: ast.stmt) -> bool:
             case _:
                 continue
     return False
+
+
+def _raises(statement: ast.stmt) -> bool:
+    return any(isinstance(node, ast.Raise) for node in ast.walk(statement))

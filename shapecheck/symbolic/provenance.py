@@ -25,8 +25,9 @@ class Provenance:
     """For each dimension of the shape, the line that brought it in."""
 
     born: Site
+    operation: str
     made: dict[str, Site] = field(default_factory=dict[str, Site])
-    tainted: bool = False
+    taints: set[object] = field(default_factory=set[object])
 
 
 def provenance(tensor: torch.Tensor) -> Provenance | None:
@@ -35,12 +36,16 @@ def provenance(tensor: torch.Tensor) -> Provenance | None:
 
 
 def made_at(
-    tensor: torch.Tensor, names: Iterable[str], site: Site, operands: Iterable[torch.Tensor]
+    tensor: torch.Tensor,
+    names: Iterable[str],
+    site: Site,
+    operation: str,
+    operands: Iterable[torch.Tensor],
 ) -> None:
     """Record `tensor` as made at `site`; a dimension that an operand had keeps its own origin."""
     record = provenance(tensor)
     if record is None:
-        record = Provenance(born=site)
+        record = Provenance(born=site, operation=operation)
         setattr(tensor, _RECORD, record)
     sources = [source for operand in operands if (source := provenance(operand)) is not None]
     for name in names:
@@ -56,17 +61,17 @@ def birthplace(tensor: torch.Tensor) -> Site | None:
     return record.born if record is not None else None
 
 
-def taint(tensor: torch.Tensor) -> None:
-    """Mark the result of an offending operation: later findings on it are consequences."""
+def taint(tensor: torch.Tensor, causes: Iterable[object]) -> None:
+    """Mark a result: later findings of one of these causes are consequences."""
     record = provenance(tensor)
     if record is not None:
-        record.tainted = True
+        record.taints.update(causes)
 
 
-def is_tainted(tensor: torch.Tensor) -> bool:
-    """Whether the tensor came out of an offending operation."""
-    record = provenance(tensor)
-    return record is not None and record.tainted
+def taints(operands: Iterable[torch.Tensor]) -> frozenset[object]:
+    """The causes that the operands carry from earlier findings."""
+    records = (provenance(operand) for operand in operands)
+    return frozenset[object]().union(*(record.taints for record in records if record))
 
 
 def shape_text(tensor: torch.Tensor, judge: Judge) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import sympy
 import torch
@@ -17,7 +17,8 @@ from shapecheck.dims.vocabulary import Owner
 from shapecheck.symbolic.attribution import Site, current_site
 from shapecheck.symbolic.evidence import DataHint, Evidence, Meeting, Specialised
 from shapecheck.symbolic.expressions import Equation, Judge
-from shapecheck.symbolic.provenance import birthplace, describe, is_tainted, made_at, shape_text, taint
+from shapecheck.symbolic.guards import Guard, guard_at
+from shapecheck.symbolic.provenance import birthplace, describe, made_at, shape_text, taint, taints
 from shapecheck.symbolic.shape_env import expression, is_refusal
 
 # Widths are never counted with; these are, in loops over steps, branches, layers and heads.
@@ -107,27 +108,19 @@ class Recorder:
         named = [operand for operand in operands if self.names(operand)]
         if len(named) > 1:
             self.evidence.checked_operations += 1
-        suspect = bool(operation.meetings) or any(is_tainted(operand) for operand in operands)
+        causes = taints(operands).union(meeting.taint() for meeting in operation.meetings)
         for result in results:
-            made_at(result, self.names(result), operation.site, operands)
-            if suspect:
-                taint(result)
+            made_at(result, self.names(result), operation.site, operation.name, operands)
+            if causes:
+                taint(result, causes)
 
     def fail(self, operation: Operation, error: Exception) -> None:
         """Leave a torch call that raised: what it was refused is a finding."""
-        self.operation = None
-        if operation.meetings or not is_refusal(error):
-            return
-        for expr in reversed(operation.refused):
-            equations = self.judge.wanted(expr)
-            for equation in equations:
-                self._meet(equation, operation, refused=True)
-            if equations:
-                return
-        # sympy sees by itself that 3*h is not h, and then nobody asks.
-        names = frozenset[str]().union(*(self.names(operand) for operand in operation.operands))
-        if names:
-            self._refuse(operation, names, self.judge.readable(str(error)))
+        try:
+            if not operation.meetings and is_refusal(error):
+                self._refused(operation, error)
+        finally:
+            self.operation = None
 
     def names(self, tensor: torch.Tensor) -> frozenset[str]:
         """The dimensions that occur in the tensor's shape."""
@@ -139,10 +132,13 @@ class Recorder:
         return frozenset(found)
 
     def add(self, meeting: Meeting) -> None:
-        """Keep a finding of the operation in progress."""
+        """Keep a finding of the operation in progress; on a marked operand it is a consequence."""
+        operation = self.operation
+        if operation is not None:
+            if meeting.taint() in taints(operation.operands):
+                meeting = replace(meeting, tainted=True)
+            operation.meetings.append(meeting)
         self.evidence.add(meeting)
-        if self.operation is not None:
-            self.operation.meetings.append(meeting)
 
     def describe_operands(
         self, operation: Operation, names: frozenset[str]
@@ -166,10 +162,6 @@ class Recorder:
             if (site := birthplace(operand)) is not None
         )
 
-    def any_tainted(self, operands: Iterable[torch.Tensor]) -> bool:
-        """Whether an operand came out of an offending operation."""
-        return any(is_tainted(operand) for operand in operands)
-
     def single_name(self, expr: sympy.Basic) -> str | None:
         """The dimension, when the size is exactly one."""
         return self.judge.names.get(expr) if isinstance(expr, sympy.Symbol) else None
@@ -179,8 +171,14 @@ class Recorder:
         return self.judge.root(left) == self.judge.root(right)
 
     def branch(self) -> bool:
-        """The answer to a branch on data: False on the first visit of its line, then True."""
+        """The answer to a branch on data: False on the first visit of its line, then True.
+
+        A branch that only raises is never taken.
+        """
         site = current_site()
+        guard = guard_at(site.file, site.line)
+        if guard in (Guard.ASSERT, Guard.REFUSE):
+            return guard is Guard.ASSERT
         place = (site.path, site.line)
         self._visits[place] += 1
         answer = self._visits[place] % 2 == 0
@@ -233,9 +231,20 @@ class Recorder:
                 operation=text,
                 origins=origins,
                 refused=refused,
-                tainted=any(is_tainted(operand) for operand in operation.operands),
             )
         )
+
+    def _refused(self, operation: Operation, error: Exception) -> None:
+        for expr in reversed(operation.refused):
+            equations = self.judge.wanted(expr)
+            for equation in equations:
+                self._meet(equation, operation, refused=True)
+            if equations:
+                return
+        # sympy sees by itself that 3*h is not h, and then nobody asks.
+        names = frozenset[str]().union(*(self.names(operand) for operand in operation.operands))
+        if names:
+            self._refuse(operation, names, self.judge.readable(str(error)))
 
     def _refuse(self, operation: Operation, names: frozenset[str], why: str) -> None:
         text, origins = self.describe_operands(operation, names)
@@ -248,7 +257,6 @@ class Recorder:
                 operation=text,
                 origins=origins,
                 refused=True,
-                tainted=any(is_tainted(operand) for operand in operation.operands),
             )
         )
 

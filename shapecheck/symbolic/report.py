@@ -188,7 +188,7 @@ def _comparison(item: Comparison) -> Diagnostic:
     if guard is Guard.COPY:
         code, severity = "SHP402", Severity.ERROR
         says = "guards a copy: with other numbers the copy is skipped without a word"
-    elif guard is Guard.DEMAND:
+    elif guard is not Guard.BRANCH:
         severity, says = Severity.WARNING, "is demanded by the code itself"
     return Diagnostic(
         code=code,

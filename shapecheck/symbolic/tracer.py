@@ -290,5 +290,6 @@ def _with_fields(config: Any, sizes: Mapping[str, int | torch.SymInt]) -> Any:
         return dataclasses.replace(config, **sizes)
     changed = copy.copy(config)
     for field, size in sizes.items():
-        setattr(changed, field, size)
+        # Configs that check types at assignment would refuse a symbol.
+        object.__setattr__(changed, field, size)
     return changed
