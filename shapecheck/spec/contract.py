@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import collections.abc
 import inspect
+import types
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast, get_args, get_origin
+from typing import Annotated, Any, Union, cast, get_args, get_origin
 
 from shapecheck.dims.model import Dims
 from shapecheck.errors import ContractTextError
@@ -50,12 +51,19 @@ class FunctionContract:
     signature: inspect.Signature
     static: bool = False
     invariants: tuple[Invariant, ...] = ()
+    dims_parameter: str | None = None
     _spec: ContractSpec | None = None
 
     @property
     def where(self) -> str:
         """`Class.method` or `function`: how messages name it."""
         return self.function.__qualname__.rpartition("<locals>.")[2]
+
+    @property
+    def name(self) -> str:
+        """The name of the function, fit for generated code: a lambda has none of its own."""
+        name = self.function.__name__
+        return name if name.isidentifier() else "contracted"
 
     @property
     def receiver(self) -> str | None:
@@ -87,6 +95,7 @@ class FunctionContract:
         owner = self.scope.enclosing_class()
         hints, missing = self._hints(owner)
         spec = self._read(hints, owner)
+        self.dims_parameter = spec.dims_parameter
         if missing is None and not (at_decoration and self.receiver is not None):
             refuse_loose(spec, names_bind=self.receiver is None and spec.dims_parameter is None)
             self._spec = spec
@@ -98,9 +107,7 @@ class FunctionContract:
         missing: str | None = None
         for name, annotation in self.function.__annotations__.items():
             try:
-                hint = self.scope.evaluate(annotation, owner)
-                if hint is _SELF or _SELF in get_args(hint):
-                    hint = _own(hint, owner)
+                hint = _own(self.scope.evaluate(annotation, owner), owner)
             except NameError as error:
                 missing = missing or error.name or str(error)
             else:
@@ -200,10 +207,17 @@ def _is_dims(hint: object) -> bool:
 
 
 def _own(hint: object, owner: type | None) -> object:
-    """`Self` with the class put in its place; NameError until the class exists."""
-    if owner is None:
-        raise NameError("Self", name="Self")
+    """`hint` with the class put where it says `Self`; NameError until the class exists."""
     if hint is _SELF:
+        if owner is None:
+            raise NameError("Self", name="Self")
         return owner
-    kept = tuple(owner if arg is _SELF else arg for arg in get_args(hint))
-    return cast(Any, hint).copy_with(kept)
+    args = get_args(hint)
+    kept = tuple(_own(arg, owner) for arg in args)
+    if all(new is old for new, old in zip(kept, args, strict=True)):
+        return hint
+    if isinstance(hint, types.UnionType):
+        return Union[kept]  # noqa: UP007  # the members are known only now
+    if isinstance(hint, types.GenericAlias):
+        return types.GenericAlias(cast(type, hint.__origin__), kept)
+    return cast(Any, hint).copy_with(kept[:1] if get_origin(hint) is Annotated else kept)
