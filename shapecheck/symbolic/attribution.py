@@ -107,9 +107,13 @@ def _site(frame: FrameType) -> Site:
 @lru_cache(maxsize=4096)
 def _instruction(code: CodeType, offset: int) -> tuple[int, bool]:
     # The opcode decides, because C++ composites show the same frames as a user's comparison.
+    # While a call runs, the offset may stand in the call's inline cache, after the instruction.
+    last: dis.Instruction | None = None
     for instruction in dis.get_instructions(code):
-        if instruction.offset == offset:
-            positions = instruction.positions
-            column = positions.col_offset if positions is not None else None
-            return (column or 0) + 1, instruction.opname.startswith(_COMPARING)
-    return 1, False
+        if instruction.offset > offset:
+            break
+        last = instruction
+    if last is None:
+        return 1, False
+    column = last.positions.col_offset if last.positions is not None else None
+    return (column or 0) + 1, last.opname.startswith(_COMPARING)

@@ -169,7 +169,11 @@ class Domains:
                     self._check(index, args[0], axis)
         elif packet in _LOOKED_UP:
             position, axis = _LOOKED_UP[packet]
-            self._check(args[position if packet is not _aten.embedding else 1], args[0], args[1] if axis is None else axis)
+            self._check(
+                args[position if packet is not _aten.embedding else 1],
+                args[0],
+                args[1] if axis is None else axis,
+            )
 
     def _check(self, index: torch.Tensor, table: torch.Tensor, axis: int) -> None:
         tag = self.of(index)

@@ -110,9 +110,7 @@ class Evidence:
         key = (site.path, site.line, equation.names)
         self.comparisons.setdefault(key, Comparison(equation=equation, owners=owners, site=site))
 
-    def relate(
-        self, order: Equation, owners: frozenset[Owner], site: Site, *, holds: bool
-    ) -> None:
+    def relate(self, order: Equation, owners: frozenset[Owner], site: Site, *, holds: bool) -> None:
         """Keep a relation of capacity."""
         key = (site.path, site.function, order.left, order.right)
         self.relations.setdefault(

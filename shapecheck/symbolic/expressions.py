@@ -126,7 +126,9 @@ class Judge:
             if self._same(left.xreplace(numbers), right.xreplace(numbers)):
                 return None
         short = _without_common(left, right)
-        return self._equation(*(short if any(side.free_symbols for side in short) else (left, right)))
+        return self._equation(
+            *(short if any(side.free_symbols for side in short) else (left, right))
+        )
 
     def _equation(self, left: sympy.Basic, right: sympy.Basic) -> Equation:
         symbols = left.free_symbols | right.free_symbols
@@ -197,14 +199,10 @@ def _plain(expr: sympy.Basic) -> sympy.Basic:
 
 
 def _has_literal(*sides: sympy.Basic) -> bool:
-    return any(
-        abs(int(number)) > 1 for side in sides for number in side.atoms(sympy.Integer)
-    )
+    return any(abs(int(number)) > 1 for side in sides for number in side.atoms(sympy.Integer))
 
 
-def _without_common(
-    left: sympy.Basic, right: sympy.Basic
-) -> tuple[sympy.Basic, sympy.Basic]:
+def _without_common(left: sympy.Basic, right: sympy.Basic) -> tuple[sympy.Basic, sympy.Basic]:
     if not (left.is_polynomial() and right.is_polynomial()):
         return left, right
     difference = sympy.expand(left - right)
@@ -220,4 +218,3 @@ def _without_common(
 
 def _negative(term: sympy.Basic) -> bool:
     return bool(term.as_coeff_Mul()[0] < 0)
-

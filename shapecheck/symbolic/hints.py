@@ -52,9 +52,7 @@ class Plan:
 
     def is_symbol(self, name: str) -> bool:
         """Whether the name becomes a symbol of its own."""
-        return (
-            self.numbers[name] > 1 and name not in self.formulas and not name.endswith("_layers")
-        )
+        return self.numbers[name] > 1 and name not in self.formulas and not name.endswith("_layers")
 
 
 def plan(

@@ -62,10 +62,10 @@ class Report:
         """Why this run shows nothing, or None when it looked at something."""
         if self.stubbed_operations:
             return f"stubbed: {', '.join(self.stubbed_operations)} did not really run"
-        if not self.checked_operations:
-            return "no operation joined two tensors with named dimensions"
         if self.stopped and not self.findings:
             return f"the traced code stopped early: {self.stopped}"
+        if not self.checked_operations:
+            return "no operation joined two tensors with named dimensions"
         return None
 
     @property
@@ -139,9 +139,7 @@ def build_report(
     roots = [item for item in evidence.roots() if item not in behind]
     return Report(
         findings=(*guards, *(_finding(item, origins) for item in roots)),
-        consequences=tuple(
-            _finding(item, origins) for item in (*behind, *evidence.consequences())
-        ),
+        consequences=tuple(_finding(item, origins) for item in (*behind, *evidence.consequences())),
         comparisons=tuple(shown for shown, _ in comparisons if shown.severity is Severity.NOTE),
         capacity=tuple(_relation(item) for item in evidence.relations.values()),
         notes=tuple(f"{site}  {equation}" for equation, site in evidence.notes.values()),
@@ -165,9 +163,7 @@ def _finding(meeting: Meeting, origins: Mapping[str, str]) -> Diagnostic:
         Note(label=what, message="made here", span=site.span()) for what, site in meeting.origins
     ]
     notes += [
-        Note(label=name, message=origins[name])
-        for name in sorted(meeting.names)
-        if name in origins
+        Note(label=name, message=origins[name]) for name in sorted(meeting.names) if name in origins
     ]
     return Diagnostic(
         code=meeting.code,

@@ -195,9 +195,11 @@ class Trace:
 
     def report(self) -> Report:
         """What the run needed; call it inside or after the `with` block."""
-        origins = {} if self._dims is None else {
-            name: self._dims.origin(name) for name in self._dims.names()
-        }
+        origins = (
+            {}
+            if self._dims is None
+            else {name: self._dims.origin(name) for name in self._dims.names()}
+        )
         return build_report(
             self.recorder.evidence,
             origins=origins,
@@ -256,7 +258,9 @@ def trace(
     """
     chosen = Setting(setting)
     numbers = plan(dims, chosen, hints)
-    label = ", ".join([str(chosen), *(f"{name}={number}" for name, number in (hints or {}).items())])
+    label = ", ".join(
+        [str(chosen), *(f"{name}={number}" for name, number in (hints or {}).items())]
+    )
     with Trace(dims, numbers, label).active([*within, _caller()]) as running:
         yield running
 

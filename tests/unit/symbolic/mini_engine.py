@@ -45,7 +45,9 @@ class DraftState:
 class Attention(nn.Module):
     """Grouped-query attention over a pool of key/value slots."""
 
-    def __init__(self, width_in: int, hidden: int, heads: int, kv_heads: int, head_dim: int) -> None:
+    def __init__(
+        self, width_in: int, hidden: int, heads: int, kv_heads: int, head_dim: int
+    ) -> None:
         super().__init__()
         self.heads, self.kv_heads, self.head_dim = heads, kv_heads, head_dim
         self.q = nn.Linear(width_in, heads * head_dim, bias=False)
