@@ -41,7 +41,8 @@ class CallMode(TorchFunctionMode):
         kwargs: Keywords | None = None,
     ) -> Any:
         """Run the call between `begin` and `finish`."""
-        kwargs = kwargs or {}
+        # Random values are not drawn here, and their kernels know no symbols beside a generator.
+        kwargs = {key: value for key, value in (kwargs or {}).items() if key != "generator"}
         name = getattr(func, "__name__", str(func))
         if name in _NOT_CALLS or self._recorder.operation is not None:
             return func(*args, **kwargs)

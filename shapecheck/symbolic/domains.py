@@ -105,8 +105,8 @@ class Domains:
         packet = func.overloadpacket
         if packet in _POSITIONS:
             self._positions(packet, args, kwargs, result)
-        elif packet is _aten.arange:
-            self._arange(args, result)
+        elif packet in (_aten.arange, _aten.randint):
+            self._range(args, result)
         elif packet in _ARITHMETIC:
             self._add(args, result)
         elif packet in _KEEP or packet in _WRITE:
@@ -127,8 +127,12 @@ class Domains:
         if name is not None:
             self.tag(positions, Ids(name))
 
-    def _arange(self, args: tuple[Any, ...], result: object) -> None:
-        end = args[0] if len(args) == 1 else args[1] if len(args) > 1 and args[0] == 0 else None
+    def _range(self, args: tuple[Any, ...], result: object) -> None:
+        # arange(end), arange(0, end), randint(high, size), randint(0, high, size)
+        start = args[0] if len(args) > 1 and isinstance(args[1], int | torch.SymInt) else 0
+        end = args[0] if start is not args[0] else args[1]
+        if start != 0:
+            return
         if isinstance(end, torch.SymInt) and isinstance(result, torch.Tensor):
             name = self.recorder.single_name(expression(end))
             if name is not None and self._is_vocabulary(name):

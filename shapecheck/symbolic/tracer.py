@@ -18,13 +18,11 @@ from shapecheck.dims.model import Dims
 from shapecheck.dims.parse import parse_shape
 from shapecheck.dims.vocabulary import Owner, lookup
 from shapecheck.errors import ShapecheckError
-from shapecheck.spec import contract_of
 from shapecheck.symbolic.constructs import constructs
 from shapecheck.symbolic.dispatch import CallMode, OperatorMode
 from shapecheck.symbolic.domains import Domains, Ids, Offset
 from shapecheck.symbolic.dtypes import DRAFT_DTYPE, TARGET_DTYPE
 from shapecheck.symbolic.hints import Plan, Setting, plan
-from shapecheck.symbolic.inputs import arguments, carrier
 from shapecheck.symbolic.loader import SourceTree
 from shapecheck.symbolic.recorder import Recorder
 from shapecheck.symbolic.report import Allowed, Report, build_report
@@ -35,6 +33,7 @@ from shapecheck.symbolic.shape_env import (
     fake_mode,
 )
 from shapecheck.symbolic.traced_dims import TracedDims
+from shapecheck.testing import make, make_arguments
 
 Model = Literal["target", "draft"]
 Dtype = torch.dtype | Model
@@ -113,23 +112,22 @@ class Trace:
 
     def make(self, cls: type[Made], *, phase: str | None = None, **sizes: str | int) -> Made:
         """A carrier with a fake tensor in every field; a keyword sets a name, `tokens="bs*topk"`."""
-        numbers = self._overrides(sizes)
-        made = carrier(self, cls, cls.__name__, numbers, phase)
-        assert isinstance(made, cls)
-        return made
+        return make(cls, self.dims, phase=phase, **self._per_call(sizes))
 
-    def call(self, function: Callable[..., Any], *receiver: object, **given: Any) -> Any:
-        """Call a contracted function with arguments made from its contract.
+    def call(
+        self,
+        function: Callable[..., Any],
+        *receiver: object,
+        given: Mapping[str, object] | None = None,
+        **sizes: str | int,
+    ) -> Any:
+        """Call a function that has a @contract with arguments made from it.
 
-        `given` fills parameters that are no tensors; raises ShapecheckError for a function
-        without a contract.
+        `given` holds arguments by name, `sizes` sets names like `make`. Raises ShapecheckError
+        for a function without a contract.
         """
-        contract = contract_of(function)
-        if contract is None:
-            raise ShapecheckError(
-                f"{function!r} has no @contract: call it yourself with t.tensor(...) arguments"
-            )
-        return function(*receiver, **arguments(self, contract, {}, given))
+        made = make_arguments(function, self.dims, given=given, **self._per_call(sizes))
+        return function(*receiver, **made)
 
     def load(self, root: str | Path, target: str) -> Any:
         """`package.module:Qualified.name` from a source tree, without importing the package.
@@ -227,11 +225,12 @@ class Trace:
     def _evaluate(self, axis: Poly[str]) -> int:
         return axis.evaluate(lambda name: self._sizes[self._known(name)])
 
-    def _overrides(self, sizes: Mapping[str, str | int]) -> dict[str, int]:
-        return {
-            self._known(name): self.size(size) if isinstance(size, str) else size
-            for name, size in sizes.items()
-        }
+    def _per_call(self, sizes: Mapping[str, str | int]) -> dict[str, int]:
+        """The size of every name that binds per call, replaced by those the caller sets."""
+        numbers = {name: self._sizes[name] for name in self._sizes if _is_per_call(name)}
+        for name, size in sizes.items():
+            numbers[self._known(name)] = self.size(size) if isinstance(size, str) else size
+        return numbers
 
     def _known(self, name: str) -> str:
         if name in self._sizes:
@@ -279,6 +278,11 @@ def _owner(name: str, dims: Dims | None) -> Owner:
     declared = lookup(name)
     assert declared is not None
     return declared.owner
+
+
+def _is_per_call(name: str) -> bool:
+    declared = lookup(name)
+    return declared is not None and declared.per_call
 
 
 def _has(config: object, field: str) -> bool:
