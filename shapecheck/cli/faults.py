@@ -19,6 +19,8 @@ def report_fault(error: BaseException) -> int:
     """Tell the user what went wrong, on stderr, and give the exit code that says so."""
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else FAULT if error.code else CLEAN
     if isinstance(error, click.ClickException):
         error.show()
         return FAULT

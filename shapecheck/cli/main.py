@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
+from io import TextIOWrapper
 from typing import NamedTuple
 
 import click
@@ -81,15 +82,20 @@ def cli(debug: bool) -> None:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run one command and give its exit code; no exception leaves this function."""
-    clash = foreign_distribution()
-    if clash:
-        click.echo(clash, err=True)
-        return FAULT
+    words = sys.argv[1:] if args is None else list(args)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # A file name may hold what the terminal's encoding cannot say.
+            stream.reconfigure(errors="backslashreplace")
     try:
-        code = cli.main(args, prog_name="shapecheck", standalone_mode=False)
+        clash = foreign_distribution()
+        if clash:
+            click.echo(clash, err=True)
+            return FAULT
+        # Not cli.main(): it ends a broken pipe with 1, which here means findings.
+        with cli.make_context("shapecheck", words) as ctx:
+            cli.invoke(ctx)
         sys.stdout.flush()
-    except SystemExit as stop:
-        code = stop.code
     except BaseException as error:
         return report_fault(error)
-    return code if isinstance(code, int) else CLEAN
+    return CLEAN

@@ -84,12 +84,17 @@ def _verdict(read: Pair, findings: Sequence[Diagnostic]) -> str:
     errors = _errors(findings)
     names = dict.fromkeys(finding.dims.expected for finding in errors if finding.dims is not None)
     against = f": {', '.join(names)}" if names else ""
-    pair_name = read.target.label + (f" + {read.draft.label}" if read.draft else "")
+    pair_name = " + ".join(_files(read))
     if errors:
         return f"{pair_name} cannot work as {read.spec.algorithm}{against}"
     others = len(findings)
     hints = f" ({others} {'note' if others == 1 else 'notes'} above)" if others else ""
     return f"{pair_name} can work as {read.spec.algorithm}{hints}"
+
+
+def _files(read: Pair) -> list[str]:
+    models = (read.target, read.draft)
+    return list(dict.fromkeys(model.label for model in models if model is not None))
 
 
 def _table(dims: Dims) -> list[str]:
@@ -110,7 +115,7 @@ def _summary(read: Pair, dims: Dims) -> dict[str, object]:
     return {
         "tier": "pair",
         "algorithm": read.spec.algorithm,
-        "files": 1 if read.draft is None or read.draft is read.target else 2,
+        "files": len(_files(read)),
         "dims": {
             name: {"value": size.value, "owner": str(size.owner), "origin": size.origin}
             for name, size in dims.sizes.items()

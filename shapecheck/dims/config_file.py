@@ -171,9 +171,9 @@ def read_config(source: Source, *, role: str) -> ConfigFile:
         path = given / "config.json" if given.is_dir() else given
         label = f"{Path(os.path.abspath(path)).parent.name}/{path.name}".lstrip("/")
         return _parse(path, label)
-    except (OSError, ValueError, TypeError) as error:
-        if isinstance(error, ShapecheckError):
-            raise
+    except ShapecheckError:
+        raise
+    except (OSError, ValueError, TypeError) as error:  # a null byte, a number for a path
         reason = (isinstance(error, OSError) and error.strerror) or str(error)
         raise ShapecheckError(
             f"SHP903 unreadable-file: {role} config {shown(str(source))}: {reason}; "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar, cast, overload
 from shapecheck.config import Level, settings
 from shapecheck.dims.model import Dims
 from shapecheck.errors import ShapeContractError
-from shapecheck.runtime.carrier import attach, check
+from shapecheck.runtime.carrier import adopt, attach, check
 from shapecheck.runtime.pairs import judge_specs, judge_values, paired, value_at
 from shapecheck.runtime.report import Reporter
 from shapecheck.runtime.stats import Tally, tally
@@ -42,6 +42,7 @@ def _declare(cls: type, live: type | None, *, depth: int) -> type:
     declare_carrier(cls, depth=depth, static_buffers=True, live=live)
     attach(cls, "check", check_buffers)
     attach(cls, "fill", fill)
+    adopt(cls)
     return cls
 
 

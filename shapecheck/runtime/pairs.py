@@ -99,7 +99,7 @@ def judge_specs(reporter: Reporter, pair: Pair) -> None:
             reporter,
             pair,
             f"{side} has no field {pair.path}",
-            [f"declared on one side only: {', '.join(map(str, pair.buffer + pair.live))}"],
+            [f"{side} has no such field; the other says {(pair.buffer + pair.live)[0]}"],
             "declare the field on both sides, or on neither",
         )
     for buffer in pair.buffer:

@@ -18,9 +18,9 @@ NAMES = {
     "SHP201": "wrong-owner",
     "SHP202": "wrong-phase",
     "SHP203": "idle-differs",
-    "SHP204": "wrong-dtype",
     "SHP205": "wrong-class",
     "SHP206": "broken-invariant",
+    "SHP207": "wrong-dtype",
     "SHP304": "dtype-owner",
     "SHP305": "vocab-domain",
     "SHP401": "buffer-capacity",
@@ -179,7 +179,7 @@ def _code(reach: Reach, spec: TensorSpec, facts: Facts, wrong: Sequence[int | st
     if only_kind and facts.shape and facts.shape[0] == 0:
         return "SHP203"
     if list(wrong) == ["dtype"]:
-        return "SHP304" if spec.dtype_of else "SHP204"
+        return "SHP304" if spec.dtype_of else "SHP207"
     return "SHP201"
 
 

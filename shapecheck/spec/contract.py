@@ -7,13 +7,13 @@ import inspect
 import types
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Union, cast, get_args, get_origin
 
 from shapecheck.dims.model import Dims
 from shapecheck.errors import ContractTextError
 from shapecheck.spec.carrier import CarrierContract, Invariant
-from shapecheck.spec.hints import ATTRIBUTE, mentions_tensor, read_hint, refusal
+from shapecheck.spec.hints import ATTRIBUTE, mentions_tensor, read_hint, refusal, undefined
 from shapecheck.spec.model import (
     CarrierSpec,
     ContractSpec,
@@ -52,6 +52,9 @@ class FunctionContract:
     static: bool = False
     invariants: tuple[Invariant, ...] = ()
     dims_parameter: str | None = None
+    dims_optional: bool = False
+    owner: type | None = None
+    _hints: dict[str, object] = field(default_factory=dict[str, object])
     _spec: ContractSpec | None = None
 
     @property
@@ -78,11 +81,7 @@ class FunctionContract:
         """The resolved contract; raises ContractTextError for a name that is still undefined."""
         missing = self.resolve()
         if missing is not None or self._spec is None:
-            raise refusal(
-                self.where,
-                f"the name {missing!r} of an annotation is not defined",
-                "import it at run time or define it before the first call",
-            )
+            raise undefined(self.where, missing)
         return self._spec
 
     def resolve(self, *, at_decoration: bool = False) -> str | None:
@@ -92,27 +91,31 @@ class FunctionContract:
         """
         if self._spec is not None:
             return None
-        owner = self.scope.enclosing_class()
-        hints, missing = self._hints(owner)
-        spec = self._read(hints, owner)
+        owner = self.owner or self.scope.enclosing_class()
+        missing = self._evaluate(owner)
+        spec = self._read(self._hints, owner)
         self.dims_parameter = spec.dims_parameter
-        if missing is None and not (at_decoration and self.receiver is not None):
-            refuse_loose(spec, names_bind=self.receiver is None and spec.dims_parameter is None)
-            self._spec = spec
+        if missing is None:
             self.scope.release()
+            if not (at_decoration and self.receiver is not None):
+                refuse_loose(spec, names_bind=self.receiver is None and spec.dims_parameter is None)
+                self._spec = spec
         return missing
 
-    def _hints(self, owner: type | None) -> tuple[dict[str, object], str | None]:
-        hints: dict[str, object] = {}
+    def adopt(self, owner: type) -> None:
+        """Be a method of `owner`, which is complete now: what named it can be read."""
+        self.owner = owner
+        self.resolve()
+
+    def _evaluate(self, owner: type | None) -> str | None:
         missing: str | None = None
         for name, annotation in self.function.__annotations__.items():
-            try:
-                hint = _own(self.scope.evaluate(annotation, owner), owner)
-            except NameError as error:
-                missing = missing or error.name or str(error)
-            else:
-                hints[name] = hint
-        return hints, missing
+            if name not in self._hints:
+                try:
+                    self._hints[name] = _own(self.scope.evaluate(annotation, owner), owner)
+                except NameError as error:
+                    missing = missing or error.name or str(error)
+        return missing
 
     def _read(self, hints: dict[str, object], owner: type | None) -> ContractSpec:
         parameters: list[ParameterSpec] = []
@@ -127,6 +130,7 @@ class FunctionContract:
             elif name in hints:
                 if _is_dims(hints[name]):
                     dims_parameter = name
+                    self.dims_optional = hints[name] is not Dims
                     continue
                 spec = read_hint(hints[name], where)
                 if parameter.kind is inspect.Parameter.VAR_POSITIONAL:

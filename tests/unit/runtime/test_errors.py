@@ -131,7 +131,7 @@ def test_the_other_models_dtype_is_dtype_owner(dims: Dims) -> None:
 
 def test_an_exact_dtype_is_exact(dims: Dims) -> None:
     error = failure(dims, batch(ids=torch.zeros(12, dtype=torch.int32)))
-    assert error.diagnostic.code == "SHP204"
+    assert error.diagnostic.code == "SHP207"
     assert "expected int64[tokens=12]      got int32[12] on cpu" in str(error)
 
 

@@ -1,4 +1,3 @@
-# ruff: noqa: UP037 - a shape string under future annotations is no quoted annotation
 """Every form of function and class that a contract can stand on, or its refusal."""
 
 from __future__ import annotations
@@ -111,6 +110,22 @@ def test_an_optional_dims_parameter_falls_back_to_the_worker(dims: Dims) -> None
     Worker(dims).step(State(GOOD))
     with pytest.raises(ShapeContractError, match="topk is 2"):
         Worker(dims).step(State(BAD))
+
+
+def test_a_dims_parameter_takes_dims_alone(dims: Dims) -> None:
+    @contract
+    def step(state: State, lens: Int64[Tensor, "bs"], dims: Dims) -> None: ...
+
+    @contract
+    def maybe(state: State, lens: Int64[Tensor, "bs"], dims: Dims | None = None) -> State:
+        return state
+
+    for wrong in (None, {"topk": 2}):
+        with pytest.raises(ShapeContractError, match="argument dims\n  expected Dims "):
+            step(State(GOOD), GOOD[:, 0], wrong)  # type: ignore[arg-type]  # on purpose
+    maybe(State(GOOD), GOOD[:, 0])
+    with pytest.raises(ShapeContractError, match="argument dims\n  expected Dims      got dict"):
+        maybe(State(GOOD), GOOD[:, 0], {})  # type: ignore[arg-type]  # on purpose
 
 
 @pytest.mark.parametrize("outside", [True, False])

@@ -96,7 +96,7 @@ def test_warn_logs_once_per_site_and_code_and_proceeds(level, dims: Dims, caplog
     assert [text.splitlines()[0] for text in texts] == [
         "SHP201 Worker.step (phase decode), argument index",
         "SHP201 Worker.step (phase decode), return",
-        "SHP204 Worker.step (phase decode), argument index",
+        "SHP207 Worker.step (phase decode), argument index",
     ]
     assert all(record.diagnostic.code.startswith("SHP") for record in caplog.records)
 
@@ -227,4 +227,4 @@ def test_stats_count_calls_and_violations(dims: Dims) -> None:
             worker.step(wrong)
     counts = stats()[f"{__name__}.Counted.step"]
     assert counts.calls == 7
-    assert counts.violations == {"SHP201": 2, "SHP204": 1}
+    assert counts.violations == {"SHP201": 2, "SHP207": 1}

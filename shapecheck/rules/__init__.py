@@ -1,0 +1,1 @@
+"""The rules: one module each, judging what the static tier observed."""

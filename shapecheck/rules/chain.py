@@ -1,0 +1,80 @@
+"""The story of a size as notes: where it was read, handed over and stored, and why it is whose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from shapecheck.diagnostics.model import Note, Span
+from shapecheck.static.symbols import Guard, SizePoly, Step
+from shapecheck.static.values import Size
+
+_LABELS = {"read": "read", "passed": "passed to", "stored": "stored in", "created": "creates"}
+_MAX_STEPS = 6
+
+
+def origin(size: Size) -> Span | None:
+    """The place of the config read that decided the size."""
+    return next((step.span for step in size.trail if step.kind == "read"), None)
+
+
+def place(size: Size) -> Span | None:
+    """The line to lead with: the read, or the creation when the read is in another file."""
+    read = origin(size)
+    made = next((step.span for step in reversed(size.trail) if step.kind == "created"), None)
+    return made if read is not None and made is not None and made.path != read.path else read
+
+
+def origin_text(size: Size) -> str:
+    """The source text of that read."""
+    return next((step.text for step in size.trail if step.kind == "read"), str(size.poly))
+
+
+def last_cell(size: Size) -> str:
+    """The field that the size was stored in last, or the parameter it went through."""
+    stored = [step.cell for step in size.trail if step.cell and step.kind == "stored"]
+    passed = [step.cell for step in size.trail if step.cell]
+    return stored[-1] if stored else passed[-1] if passed else ""
+
+
+def passed_cells(size: Size) -> frozenset[str]:
+    """Every parameter that the size went through."""
+    return frozenset(step.cell for step in size.trail if step.kind == "passed" and step.cell)
+
+
+def chain(size: Size, lead: str = "") -> tuple[Note, ...]:
+    """The steps of the size, in the order it took them, one note each."""
+    steps = _distinct(size.trail)
+    if len(steps) > _MAX_STEPS:
+        steps = [steps[0], *steps[-(_MAX_STEPS - 1) :]]
+    return tuple(
+        Note(label=f"{lead}{_LABELS.get(step.kind, step.kind)}", message=step.text, span=step.span)
+        for step in steps
+    )
+
+
+def _distinct(trail: Iterable[Step]) -> list[Step]:
+    steps: list[Step] = []
+    for step in trail:
+        if not steps or (step.kind, step.text) != (steps[-1].kind, steps[-1].text):
+            steps.append(step)
+    return steps
+
+
+def reasons(*polys: SizePoly) -> tuple[Note, ...]:
+    """Why each owner that occurs is believed, once per owner."""
+    notes: dict[str, Note] = {}
+    for poly in polys:
+        for symbol in sorted(poly.symbols(), key=str):
+            owned = symbol.owned
+            if owned is not None and owned.reason and owned.owner not in notes:
+                notes[owned.owner] = Note(
+                    label=f"why {owned.owner}", message=owned.reason, span=owned.span
+                )
+    return tuple(notes.values())
+
+
+def conditions(guards: Iterable[Guard]) -> tuple[Note, ...]:
+    """The guards as one note, the innermost three."""
+    texts = list(dict.fromkeys(str(guard) for guard in guards))
+    texts = [text for text in texts if len(text) <= 160][-3:]
+    return (Note(label="when", message=" and ".join(texts)),) if texts else ()

@@ -1,0 +1,72 @@
+"""Where two owners' sizes meet: the pairs that SHP301 reports, one for each cause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from shapecheck.diagnostics.model import Certainty, Span
+from shapecheck.rules.base import Verdicts
+from shapecheck.rules.chain import origin, passed_cells, place
+from shapecheck.static.facts import Facts, Meeting
+from shapecheck.static.symbols import owner_conflict
+from shapecheck.static.values import Axis, Size, Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerMeeting:
+    """`odd` and `usual` are the two sizes, `odd` the one to look at first."""
+
+    meeting: Meeting
+    odd: Size
+    usual: Size
+    primary: Span
+    certainty: Certainty
+
+
+def owner_meetings(facts: Facts, verdicts: Verdicts) -> Iterator[OwnerMeeting]:
+    """The conflicts of owners, one for each odd origin; causes reported are left out."""
+    seen: set[Span] = set()
+    by_span: dict[Span, list[Meeting]] = {}
+    for meeting in facts.meetings:
+        by_span.setdefault(meeting.span, []).append(meeting)
+    for meetings in by_span.values():
+        conflicts = [(one, pair) for one in meetings for pair in _conflicting(one)]
+        for meeting, (left, right) in conflicts:
+            odd, usual = _odd_first(meeting, left, right)
+            primary = place(odd) or meeting.span
+            if primary in seen or _explained(odd, usual, verdicts):
+                continue
+            seen.add(primary)
+            every = len({id(one) for one, _ in conflicts}) == len(meetings)
+            yield OwnerMeeting(
+                meeting, odd, usual, primary, Certainty.MUST if every else Certainty.MAY
+            )
+
+
+def _explained(odd: Size, usual: Size, verdicts: Verdicts) -> bool:
+    places = {origin(odd), origin(usual)}
+    cells = passed_cells(odd) | passed_cells(usual)
+    return bool(places & verdicts.causes) or bool(cells & verdicts.cells)
+
+
+def _conflicting(meeting: Meeting) -> Iterator[tuple[Size, Size]]:
+    for left, right in aligned_axes(meeting.left, meeting.right):
+        if left is not None and right is not None and owner_conflict(left.poly, right.poly):
+            yield left, right
+
+
+def aligned_axes(left: Tensor, right: Tensor) -> Iterator[tuple[Axis, Axis]]:
+    """The axes that broadcasting pairs up, from the last."""
+    if left.dims is None or right.dims is None:
+        yield left.axis(-1), right.axis(-1)
+        return
+    for offset in range(1, min(len(left.dims), len(right.dims)) + 1):
+        yield left.dims[-offset], right.dims[-offset]
+
+
+def _odd_first(meeting: Meeting, left: Size, right: Size) -> tuple[Size, Size]:
+    """A placeholder of no rows is odd before a buffer, a buffer before what fills it."""
+    if meeting.right.has_no_rows and not meeting.left.has_no_rows:
+        return right, left
+    return left, right

@@ -1,0 +1,43 @@
+"""Every rule, listed by hand in the order of judgement: the first to explain a cause reports it."""
+
+from __future__ import annotations
+
+from shapecheck.diagnostics.model import Diagnostic
+from shapecheck.errors import ShapecheckError
+from shapecheck.rules import odd_one_out, owners_meet, silent_copy, unreadable_file, wrong_owner
+from shapecheck.rules.base import Rule, Verdicts
+from shapecheck.static.facts import Facts
+
+RULES: tuple[Rule, ...] = (
+    odd_one_out.RULE,
+    wrong_owner.RULE,
+    owners_meet.RULE,
+    silent_copy.RULE,
+    unreadable_file.RULE,
+)
+
+
+def check_codes(codes: frozenset[str]) -> None:
+    """Refuse codes that no rule has."""
+    known = {rule.code for rule in RULES}
+    for code in sorted(codes - known):
+        raise ShapecheckError(f"{code}: no rule has this code; `shapecheck rules` lists them")
+
+
+def judge(facts: Facts) -> list[Diagnostic]:
+    """The findings of every rule; those that name two owners come first, then by place."""
+    verdicts = Verdicts()
+    findings: dict[tuple[str, str, str], Diagnostic] = {}
+    for rule in RULES:
+        if rule.check is None:
+            continue
+        for one in rule.check(facts, verdicts):
+            findings.setdefault((one.code, str(one.primary), one.cell), one)
+    return sorted(findings.values(), key=_order)
+
+
+def _order(finding: Diagnostic) -> tuple[bool, str, int, int, str]:
+    place = finding.primary
+    if place is None:
+        return (finding.dims is None, "", 0, 0, finding.code)
+    return (finding.dims is None, place.path, place.line, place.column, finding.code)

@@ -1,0 +1,293 @@
+"""Evaluating expressions to abstract values."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TypeGuard
+
+from shapecheck.dims.expr import Poly
+from shapecheck.static.attributes import read_attribute, resolved_value
+from shapecheck.static.calls import evaluate_call
+from shapecheck.static.machine import Frame
+from shapecheck.static.shapes import broadcast, index_tensor, matmul
+from shapecheck.static.symbols import Guard, SizePoly
+from shapecheck.static.values import (
+    NONE,
+    UNKNOWN,
+    Alternative,
+    ClassValue,
+    Const,
+    FunctionValue,
+    Instance,
+    Mapping,
+    Plain,
+    Sequence,
+    Shape,
+    Size,
+    Tensor,
+    Unknown,
+    Value,
+    alternatives,
+    combine,
+    join,
+    lift,
+    plain_values,
+    union,
+)
+
+
+def evaluate(frame: Frame, node: ast.expr) -> Value:
+    """The abstract value of an expression; unknown for what is not modelled."""
+    handler = _HANDLERS.get(type(node))
+    return handler(frame, node) if handler else UNKNOWN
+
+
+def _name(frame: Frame, node: ast.Name) -> Value:
+    value = frame.state.env.get(node.id)
+    if value is not None:
+        return value
+    if frame.scope is not None and node.id in frame.scope:
+        return frame.scope[node.id]
+    if node.id not in frame.module.bindings:
+        return resolved_value(frame, f"builtins.{node.id}", node.id)
+    found = frame.machine.project.resolve(frame.module, node.id)
+    return resolved_value(frame, found, node.id)
+
+
+def _constant(frame: Frame, node: ast.Constant) -> Value:
+    return Const(node.value)
+
+
+def _sequence(frame: Frame, node: ast.Tuple | ast.List) -> Value:
+    items: list[Value] = []
+    for item in node.elts:
+        if isinstance(item, ast.Starred):
+            value = evaluate(frame, item.value)
+            if not isinstance(value, Sequence):
+                return UNKNOWN
+            items.extend(value.items)
+        else:
+            items.append(evaluate(frame, item))
+    return Sequence(tuple(items))
+
+
+def _dict(frame: Frame, node: ast.Dict) -> Value:
+    return Mapping(tuple(evaluate(frame, value) for value in node.values[:16]))
+
+
+def _attribute(frame: Frame, node: ast.Attribute) -> Value:
+    return read_attribute(frame, evaluate(frame, node.value), node)
+
+
+def _conditional(frame: Frame, node: ast.IfExp) -> Value:
+    test = evaluate(frame, node.test)
+    if _is_bool(test):
+        return evaluate(frame, node.body if test.value else node.orelse)
+    guard = Guard.of(node.test, True)
+    frame.guards.append(guard)
+    then = evaluate(frame, node.body)
+    frame.guards[-1] = Guard.of(node.test, False)
+    other = evaluate(frame, node.orelse)
+    frame.guards.pop()
+    preferred = _declared_equal(node, then, other)
+    return preferred if preferred is not None else join(then, other, guard)
+
+
+def _declared_equal(node: ast.IfExp, then: Value, other: Value) -> Value | None:
+    """`A if hasattr(c, "x") else B` declares B equal to A: B is no second origin."""
+    test, sense = node.test, True
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test, sense = test.operand, False
+    if not (
+        isinstance(test, ast.Call) and isinstance(test.func, ast.Name) and test.func.id == "hasattr"
+    ):
+        return None
+    first, second = (then, other) if sense else (other, then)
+    return first if any(isinstance(plain, Size) for plain in plain_values(first)) else second
+
+
+def _boolean(frame: Frame, node: ast.BoolOp) -> Value:
+    values = [evaluate(frame, value) for value in node.values]
+    if isinstance(node.op, ast.Or):
+        choices = [c for value in values for c in alternatives(value) if c.value != Const(None)]
+        return union(Alternative(choice.value) for choice in choices)
+    return values[-1]
+
+
+def _binary(frame: Frame, node: ast.BinOp) -> Value:
+    left, right = evaluate(frame, node.left), evaluate(frame, node.right)
+    operation = node.op
+    if isinstance(left, Const) and isinstance(right, Const):
+        return (
+            UNKNOWN
+            if as_poly(left) is None or as_poly(right) is None
+            else _size(left, right, operation)
+        )
+    return combine(
+        lambda pair: _binary_plain(frame, node, pair[0], pair[1]), left, right, under=frame.guards
+    )
+
+
+def _binary_plain(frame: Frame, node: ast.BinOp, left: Plain, right: Plain) -> Value:
+    if isinstance(left, Tensor) or isinstance(right, Tensor):
+        if isinstance(node.op, ast.MatMult):
+            return matmul(frame, left, right, node)
+        return broadcast(frame, type(node.op).__name__.lower(), left, right, node)
+    if isinstance(left, Sequence) and isinstance(right, Sequence) and isinstance(node.op, ast.Add):
+        return Sequence(left.items + right.items)
+    return _size(left, right, node.op)
+
+
+def _size(left: Plain, right: Plain, operation: ast.operator) -> Value:
+    one, other = as_poly(left), as_poly(right)
+    if one is None or other is None:
+        return UNKNOWN
+    result: SizePoly | None = None
+    if isinstance(operation, ast.Add):
+        result = one + other
+    elif isinstance(operation, ast.Sub):
+        result = one - other
+    elif isinstance(operation, ast.Mult):
+        result = one * other
+    elif isinstance(operation, ast.FloorDiv):
+        result = one.divide(other) if other.terms else None
+    if result is None or len(result.terms) > 8:
+        return UNKNOWN
+    trail = tuple(
+        step for value in (left, right) if isinstance(value, Size) for step in value.trail
+    )
+    return Size(result, trail[-12:])
+
+
+def as_poly(value: Plain) -> SizePoly | None:
+    """The polynomial of an integer value, else None."""
+    if isinstance(value, Size):
+        return value.poly
+    if isinstance(value, Const) and isinstance(value.value, int):
+        return Poly.constant(int(value.value))
+    return None
+
+
+def _compare(frame: Frame, node: ast.Compare) -> Value:
+    left = evaluate(frame, node.left)
+    rights = [evaluate(frame, comparator) for comparator in node.comparators]
+    if len(rights) == 1 and rights[0] == NONE and isinstance(node.ops[0], ast.Is | ast.IsNot):
+        return _is_none(left, isinstance(node.ops[0], ast.Is))
+    if isinstance(left, Tensor) and len(rights) == 1:
+        return combine(
+            lambda pair: broadcast(frame, "compare", pair[0], pair[1], node),
+            left,
+            rights[0],
+            under=frame.guards,
+        )
+    return UNKNOWN
+
+
+def _is_none(value: Value, wanted: bool) -> Value:
+    if value == NONE:
+        return Const(wanted)
+    if isinstance(value, Instance):
+        # What came from outside may be None whatever its annotation says.
+        return UNKNOWN if value.ref.entry else Const(not wanted)
+    known = Size | Sequence | FunctionValue | ClassValue
+    return Const(not wanted) if isinstance(value, known) else UNKNOWN
+
+
+def _unary(frame: Frame, node: ast.UnaryOp) -> Value:
+    value = evaluate(frame, node.operand)
+    if isinstance(node.op, ast.Not):
+        return Const(not value.value) if _is_bool(value) else UNKNOWN
+    if isinstance(node.op, ast.USub) and isinstance(value, Const):
+        return Const(-value.value) if isinstance(value.value, int | float) else UNKNOWN
+    return value if isinstance(value, Tensor) else UNKNOWN
+
+
+def _is_bool(value: Value) -> TypeGuard[Const]:
+    return isinstance(value, Const) and isinstance(value.value, bool)
+
+
+def _subscript(frame: Frame, node: ast.Subscript) -> Value:
+    base = evaluate(frame, node.value)
+    index = evaluate(frame, node.slice) if not isinstance(node.slice, ast.Slice) else UNKNOWN
+    if isinstance(node.slice, ast.Slice):
+        for bound in (node.slice.lower, node.slice.upper, node.slice.step):
+            if bound is not None:
+                evaluate(frame, bound)
+    return lift(lambda plain: _item(frame, plain, index, node), base)
+
+
+def _item(frame: Frame, base: Plain, index: Value, node: ast.Subscript) -> Value:
+    if isinstance(base, Tensor):
+        return index_tensor(frame, base, node.slice, index)
+    if isinstance(base, Shape):
+        position = literal_int(index)
+        axis = base.tensor.axis(position) if position is not None else None
+        if axis is None and position is not None and position > 0 and base.tensor.dims is None:
+            # A tensor known by its last axis alone is a matrix of rows in this field.
+            axis = base.tensor.last if position == 1 else None
+        return axis or UNKNOWN
+    if isinstance(base, Sequence):
+        position = literal_int(index)
+        if position is not None and -len(base.items) <= position < len(base.items):
+            return base.items[position]
+        return UNKNOWN
+    if isinstance(base, Mapping):
+        return union(
+            Alternative(one.value) for choice in base.choices for one in alternatives(choice)
+        )
+    return Unknown(base.owned) if isinstance(base, Unknown) else UNKNOWN
+
+
+def literal_int(value: Value) -> int | None:
+    """The integer of a literal, else None."""
+    if isinstance(value, Const) and isinstance(value.value, int):
+        return int(value.value)
+    return None
+
+
+def _named(frame: Frame, node: ast.NamedExpr) -> Value:
+    value = evaluate(frame, node.value)
+    frame.state.env[node.target.id] = value
+    return value
+
+
+def _comprehension(frame: Frame, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Value:
+    for generator in node.generators:
+        evaluate(frame, generator.iter)
+        for name in ast.walk(generator.target):
+            if isinstance(name, ast.Name):
+                frame.state.env[name.id] = UNKNOWN
+    evaluate(frame, node.elt)
+    return UNKNOWN
+
+
+def _await(frame: Frame, node: ast.Await) -> Value:
+    return evaluate(frame, node.value)
+
+
+def _lambda(frame: Frame, node: ast.Lambda) -> Value:
+    return UNKNOWN
+
+
+_HANDLERS: dict[type[ast.expr], Callable[..., Value]] = {
+    ast.Name: _name,
+    ast.Constant: _constant,
+    ast.Tuple: _sequence,
+    ast.List: _sequence,
+    ast.Dict: _dict,
+    ast.Attribute: _attribute,
+    ast.Call: evaluate_call,
+    ast.IfExp: _conditional,
+    ast.BoolOp: _boolean,
+    ast.BinOp: _binary,
+    ast.Compare: _compare,
+    ast.UnaryOp: _unary,
+    ast.Subscript: _subscript,
+    ast.NamedExpr: _named,
+    ast.ListComp: _comprehension,
+    ast.SetComp: _comprehension,
+    ast.GeneratorExp: _comprehension,
+    ast.Await: _await,
+    ast.Lambda: _lambda,
+}

@@ -1,0 +1,238 @@
+"""What one file defines: its names, classes and functions, before anything is interpreted."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from shapecheck.diagnostics.model import Span
+from shapecheck.static.owners import is_draft_flag
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """A name that an import binds: `module` alone, or `attribute` of it."""
+
+    module: str
+    attribute: str = ""
+
+
+@dataclass(eq=False, slots=True)
+class FunctionFacts:
+    """One function or method."""
+
+    name: str
+    qualname: str
+    node: FunctionNode
+    module: ModuleFacts
+    cls: ClassFacts | None = None
+    decorators: frozenset[str] = frozenset()
+
+    @property
+    def kind(self) -> str:
+        """`static`, `class`, `property` or `plain`."""
+        if "staticmethod" in self.decorators:
+            return "static"
+        if "classmethod" in self.decorators:
+            return "class"
+        if self.decorators & {"property", "cached_property"}:
+            return "property"
+        return "plain"
+
+
+@dataclass(eq=False, slots=True)
+class ClassFacts:
+    """One class: its methods, annotated fields and their defaults."""
+
+    name: str
+    node: ast.ClassDef
+    module: ModuleFacts
+    methods: dict[str, FunctionFacts] = field(default_factory=dict[str, FunctionFacts])
+    annotations: dict[str, ast.expr] = field(default_factory=dict[str, ast.expr])
+    defaults: dict[str, ast.expr] = field(default_factory=dict[str, ast.expr])
+    is_dataclass: bool = False
+    stores: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    draft_flag: tuple[str, Span] | None = None
+    linear: tuple[ClassFacts, ...] | None = None
+
+
+Binding = Import | FunctionFacts | ClassFacts | ast.expr
+
+
+@dataclass(eq=False, slots=True)
+class ModuleFacts:
+    """One module: `path` is what reports show, `name` its dotted name."""
+
+    name: str
+    path: str
+    is_package: bool
+    lines: int
+    bindings: dict[str, Binding] = field(default_factory=dict[str, Binding])
+    functions: list[FunctionFacts] = field(default_factory=list[FunctionFacts])
+    classes: list[ClassFacts] = field(default_factory=list[ClassFacts])
+
+    def span(self, node: ast.expr | ast.stmt) -> Span:
+        """The place of a node, columns from 1."""
+        return Span(path=self.path, line=node.lineno, column=node.col_offset + 1)
+
+
+def index_module(
+    tree: ast.Module, *, name: str, path: str, is_package: bool, lines: int
+) -> ModuleFacts:
+    """The facts of one parsed file."""
+    module = ModuleFacts(name, path, is_package, lines)
+    _index_block(tree.body, module, None, "")
+    _index_nested_imports(tree, module)
+    return module
+
+
+def _index_block(
+    body: list[ast.stmt], module: ModuleFacts, cls: ClassFacts | None, prefix: str
+) -> None:
+    for statement in _flat(body):
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+            _index_function(statement, module, cls, prefix)
+        elif isinstance(statement, ast.ClassDef):
+            _index_class(statement, module, prefix, top=cls is None)
+        elif isinstance(statement, ast.Import | ast.ImportFrom):
+            bind_import(statement, module, module.bindings)
+        elif cls is not None:
+            _index_field(statement, cls)
+        elif isinstance(statement, ast.Assign):
+            for target in statement.targets:
+                if isinstance(target, ast.Name):
+                    module.bindings.setdefault(target.id, statement.value)
+        elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            module.bindings.setdefault(statement.target.id, statement.value or statement.annotation)
+
+
+def _flat(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    for statement in body:
+        if isinstance(statement, ast.If):
+            yield from _flat(statement.body)
+            yield from _flat(statement.orelse)
+        elif isinstance(statement, ast.Try):
+            yield from _flat(statement.body)
+            for handler in statement.handlers:
+                yield from _flat(handler.body)
+            yield from _flat(statement.orelse)
+        elif isinstance(statement, ast.With):
+            yield from _flat(statement.body)
+        else:
+            yield statement
+
+
+def _index_function(
+    node: FunctionNode, module: ModuleFacts, cls: ClassFacts | None, prefix: str
+) -> None:
+    names = frozenset(_last_name(decorator) for decorator in node.decorator_list)
+    facts = FunctionFacts(node.name, prefix + node.name, node, module, cls, names)
+    module.functions.append(facts)
+    if cls is None:
+        module.bindings.setdefault(node.name, facts)
+    elif not names & {"setter", "deleter"}:
+        cls.methods.setdefault(node.name, facts)
+
+
+def _index_class(node: ast.ClassDef, module: ModuleFacts, prefix: str, *, top: bool) -> None:
+    decorators = {_last_name(decorator) for decorator in node.decorator_list}
+    facts = ClassFacts(node.name, node, module, is_dataclass=bool(decorators & _DATACLASS))
+    module.classes.append(facts)
+    if top:
+        module.bindings.setdefault(node.name, facts)
+    _index_block(node.body, module, facts, f"{prefix}{node.name}.")
+    for method in facts.methods.values():
+        _index_stores(method, facts)
+
+
+_DATACLASS = {"dataclass", "carrier", "graph_buffers", "define", "frozen"}
+
+
+def _index_field(statement: ast.stmt, cls: ClassFacts) -> None:
+    if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+        cls.annotations[statement.target.id] = statement.annotation
+        if statement.value is not None:
+            cls.defaults[statement.target.id] = statement.value
+    elif isinstance(statement, ast.Assign):
+        for target in statement.targets:
+            if isinstance(target, ast.Name):
+                cls.defaults[target.id] = statement.value
+
+
+def _index_stores(method: FunctionFacts, cls: ClassFacts) -> None:
+    arguments = [*method.node.args.posonlyargs, *method.node.args.args]
+    if not arguments:
+        return
+    first = arguments[0].arg
+    for node in ast.walk(method.node):
+        if isinstance(node, ast.Attribute):
+            if (
+                isinstance(node.ctx, ast.Store)
+                and isinstance(node.value, ast.Name)
+                and node.value.id == first
+            ):
+                users = cls.stores.setdefault(node.attr, [])
+                if method.name not in users:
+                    users.append(method.name)
+        elif isinstance(node, ast.AnnAssign):
+            target = node.target
+            if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
+                cls.annotations.setdefault(target.attr, node.annotation)
+        elif isinstance(node, ast.Call) and _constructs_base(node.func, first, node.args):
+            for keyword in node.keywords:
+                if (
+                    keyword.arg
+                    and is_draft_flag(keyword.arg)
+                    and isinstance(keyword.value, ast.Constant)
+                    and keyword.value.value is True
+                ):
+                    cls.draft_flag = (keyword.arg, method.module.span(keyword.value))
+
+
+def _constructs_base(function: ast.expr, first: str, arguments: list[ast.expr]) -> bool:
+    if not (isinstance(function, ast.Attribute) and function.attr == "__init__"):
+        return False
+    if isinstance(function.value, ast.Call):
+        return isinstance(function.value.func, ast.Name) and function.value.func.id == "super"
+    return bool(arguments) and isinstance(arguments[0], ast.Name) and arguments[0].id == first
+
+
+def _index_nested_imports(tree: ast.Module, module: ModuleFacts) -> None:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            bind_import(node, module, module.bindings)
+
+
+def bind_import(
+    node: ast.Import | ast.ImportFrom, module: ModuleFacts, names: dict[str, Binding]
+) -> None:
+    """Bind what an import statement names; an earlier binding stays."""
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            top = alias.name.split(".")[0]
+            names.setdefault(alias.asname or top, Import(alias.name if alias.asname else top))
+        return
+    base = absolute_module(node, module)
+    for alias in node.names:
+        names.setdefault(alias.asname or alias.name, Import(base, alias.name))
+
+
+def absolute_module(node: ast.ImportFrom, module: ModuleFacts) -> str:
+    """The dotted name that a (relative) from-import reads from."""
+    if not node.level:
+        return node.module or ""
+    parts = module.name.split(".")
+    drop = node.level - 1 if module.is_package else node.level
+    base = parts[: len(parts) - drop] if drop else parts
+    return ".".join([*base, *([node.module] if node.module else [])])
+
+
+def _last_name(node: ast.expr) -> str:
+    if isinstance(node, ast.Call):
+        return _last_name(node.func)
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""

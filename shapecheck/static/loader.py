@@ -1,0 +1,106 @@
+"""Reading and parsing one file: a tree, or the reason why there is none; never a traceback."""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+from shapecheck.diagnostics.model import Diagnostic, Note, Severity, Span
+
+MAX_BYTES = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """The text of one file; `path` is what reports show."""
+
+    path: str
+    text: str
+
+    @property
+    def lines(self) -> int:
+        """How many lines the text has."""
+        return self.text.count("\n") + (not self.text.endswith("\n") and bool(self.text))
+
+
+class UnreadableFileError(Exception):
+    """A file that cannot be analysed; carries the SHP903 diagnostic."""
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        super().__init__(diagnostic.message)
+        self.diagnostic = diagnostic
+
+
+def unreadable(path: str, reason: str, advice: str, line: int = 1) -> UnreadableFileError:
+    """The SHP903 error for one file."""
+    return UnreadableFileError(
+        Diagnostic(
+            code="SHP903",
+            name="unreadable-file",
+            message=f"not analysed: {reason}",
+            severity=Severity.WARNING,
+            primary=Span(path=path, line=max(line, 1)),
+            notes=(Note(label="settle it", message=advice),),
+        )
+    )
+
+
+def read_source(file: Path, shown: str) -> Source:
+    """The decoded text of a file; UnreadableFileError says why there is none."""
+    try:
+        if not file.is_file():
+            raise unreadable(shown, "it is not a regular file", "exclude the path")
+        size = file.stat().st_size
+        if size > MAX_BYTES:
+            raise unreadable(
+                shown,
+                f"it has {size:,} bytes, more than the limit of {MAX_BYTES:,}",
+                "exclude the path: generated tables hold no crossings",
+            )
+        return decode_source(file.read_bytes(), shown)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise unreadable(shown, reason, "check the path and its permissions") from None
+
+
+def decode_source(data: bytes, shown: str) -> Source:
+    """The text of source bytes in the encoding that they declare."""
+    if b"\0" in data:
+        raise unreadable(shown, "it contains null bytes", "exclude the path or repair the file")
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        text = data.decode(encoding)
+    except (SyntaxError, UnicodeDecodeError, LookupError) as error:
+        raise unreadable(
+            shown, f"its encoding cannot be read ({_first_line(error)})", "save it as UTF-8"
+        ) from None
+    return Source(path=shown, text=text.lstrip("\ufeff"))
+
+
+def parse_source(source: Source) -> ast.Module:
+    """The syntax tree; UnreadableFileError for what the parser refuses."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(source.text, filename=source.path)
+    except SyntaxError as error:
+        raise unreadable(
+            source.path,
+            f"syntax error: {error.msg}",
+            "repair the file, or lint with a Python that knows this syntax",
+            error.lineno or 1,
+        ) from None
+    except (RecursionError, MemoryError):
+        raise unreadable(
+            source.path, "it is nested too deeply to parse", "exclude the path"
+        ) from None
+    except ValueError as error:
+        raise unreadable(source.path, _first_line(error), "repair the file") from None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,160 @@
+"""The machine that interprets: the project, the cells, the facts and the budgets."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from shapecheck.static.facts import EqualityTest, Facts
+from shapecheck.static.index import ClassFacts, FunctionFacts, ModuleFacts
+from shapecheck.static.owners import DRAFT
+from shapecheck.static.project import Project
+from shapecheck.static.symbols import Guard, Ownership
+from shapecheck.static.values import UNKNOWN, ObjectRef, Value, join
+
+MAX_DEPTH = 8
+ROOT_BUDGET = 20_000
+
+Heap = dict[tuple[ObjectRef, str], Value]
+
+
+@dataclass(eq=False, slots=True)
+class State:
+    """The flow-sensitive part: local names and the fields of objects on this path."""
+
+    env: dict[str, Value]
+    heap: dict[tuple[ObjectRef, str], Value]
+    alive: bool = True
+
+    def copy(self) -> State:
+        """An independent state with the same contents."""
+        return State(dict(self.env), dict(self.heap), self.alive)
+
+
+@dataclass(eq=False, slots=True)
+class Frame:
+    """One activation of a function."""
+
+    machine: Machine
+    module: ModuleFacts
+    function: FunctionFacts | None
+    cls: ClassFacts | None
+    state: State
+    depth: int = 0
+    stack: tuple[FunctionFacts, ...] = ()
+    scope: dict[str, Value] | None = None
+    receiver: Value | None = None
+    calls: tuple[int, ...] = ()
+    guards: list[Guard] = field(default_factory=list[Guard])
+    tests: list[EqualityTest] = field(default_factory=list[EqualityTest])
+    returns: list[tuple[Value, tuple[Guard, ...], dict[tuple[ObjectRef, str], Value]]] = field(
+        default_factory=list[tuple[Value, tuple[Guard, ...], dict[tuple[ObjectRef, str], Value]]]
+    )
+
+    @property
+    def where(self) -> str:
+        """The qualified name of the function, for messages."""
+        return self.function.qualname if self.function else self.module.name
+
+
+@dataclass(eq=False, slots=True)
+class Machine:
+    """What every frame shares."""
+
+    project: Project
+    facts: Facts
+    run_body: Callable[[Frame], Value]
+    run_root: Callable[[Machine, FunctionFacts, ClassFacts | None], None]
+    selves: dict[ClassFacts, ObjectRef] = field(default_factory=dict[ClassFacts, ObjectRef])
+    done: set[tuple[FunctionFacts, ClassFacts | None]] = field(
+        default_factory=set[tuple[FunctionFacts, "ClassFacts | None"]]
+    )
+    globals: dict[tuple[str, str], Value] = field(default_factory=dict[tuple[str, str], Value])
+    sites: dict[tuple[object, ...], ObjectRef] = field(
+        default_factory=dict[tuple[object, ...], ObjectRef]
+    )
+    budget: int = ROOT_BUDGET
+
+    def allocate(
+        self, frame: Frame, cls: ClassFacts, owned: Ownership | None, node: ast.expr
+    ) -> ObjectRef:
+        """The object made at a place, one for each chain of calls that leads there."""
+        key = (cls, id(node), frame.calls, owned)
+        ref = self.sites.get(key)
+        if ref is None:
+            ref = ObjectRef(cls, owned, frame.module.span(node))
+            self.sites[key] = ref
+        return ref
+
+    def self_ref(self, cls: ClassFacts) -> ObjectRef:
+        """The one object that stands for every instance of a class, keyed by class and owner."""
+        ref = self.selves.get(cls)
+        if ref is None:
+            ref = ObjectRef(cls, self.class_owner(cls), None, label="self")
+            self.selves[cls] = ref
+        return ref
+
+    def class_owner(self, cls: ClassFacts) -> Ownership | None:
+        """The owner that a class states by constructing its base as the draft's."""
+        for one in self.project.mro(cls):
+            if one.draft_flag is not None:
+                flag, span = one.draft_flag
+                return Ownership(DRAFT, f"class {one.name} passes {flag}=True to its base", span)
+        return None
+
+    def cell(self, ref: ObjectRef, attribute: str) -> Value | None:
+        """What any method ever stored in a field; its writers are interpreted first."""
+        cls = ref.cls
+        if ref.pending is not None:
+            ref.pending()
+        if cls is None:
+            return ref.settled.get(attribute)
+        if attribute in ref.settled and self.selves.get(cls) is not ref:
+            return ref.settled[attribute]
+        own = self.self_ref(cls)
+        for writer in self._writers(cls, attribute):
+            self.run_root(self, writer, cls)
+        if own is ref:
+            return own.settled.get(attribute)
+        return ref.settled.get(attribute, own.settled.get(attribute))
+
+    def _writers(self, cls: ClassFacts, attribute: str) -> list[FunctionFacts]:
+        names: list[str] = []
+        for one in self.project.mro(cls):
+            names.extend(name for name in one.stores.get(attribute, ()) if name not in names)
+        if not names:
+            return []
+        found = [self.project.method(cls, name) for name in dict.fromkeys(["__init__", *names])]
+        return [function for function in found if function is not None]
+
+    def settle(self, ref: ObjectRef, attribute: str, value: Value) -> None:
+        """Add a value to the cell of a field."""
+        known = ref.settled.get(attribute)
+        ref.settled[attribute] = value if known is None else join(known, value)
+
+
+def lookup_field(frame: Frame, ref: ObjectRef, attribute: str) -> Value | None:
+    """The value of a field on this path, else in its cell, else None."""
+    value = frame.state.heap.get((ref, attribute))
+    if value is not None:
+        return value
+    return frame.machine.cell(ref, attribute) if not ref.entry else None
+
+
+def join_heaps(left: Heap, right: Heap, guard: Guard | None) -> Heap:
+    """The heap after two paths meet: `left` under the guard, `right` under its negation."""
+    if left is right:
+        return left
+    result = dict(left)
+    for key, value in right.items():
+        mine = left.get(key)
+        if mine is None:
+            # An object made on one path only is whole on it; a field of an older one is not.
+            result[key] = value if key[0].site is not None else join(UNKNOWN, value, guard)
+        elif mine is not value:
+            result[key] = join(mine, value, guard)
+    for key in left.keys() - right.keys():
+        if key[0].site is None:
+            result[key] = join(left[key], UNKNOWN, guard)
+    return result

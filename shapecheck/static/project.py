@@ -1,0 +1,201 @@
+"""The program under analysis: files found under a root, modules parsed when first needed."""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from shapecheck.diagnostics.model import Diagnostic
+from shapecheck.static.index import (
+    Binding,
+    ClassFacts,
+    FunctionFacts,
+    Import,
+    ModuleFacts,
+    index_module,
+)
+from shapecheck.static.loader import Source, UnreadableFileError, parse_source, read_source
+
+_SKIPPED_FOLDERS = {"__pycache__", ".git", ".venv", "node_modules", ".tox", ".mypy_cache"}
+
+
+@dataclass(eq=False, slots=True)
+class Project:
+    """Modules by dotted name, loaded lazily below `root`."""
+
+    root: Path
+    modules: dict[str, ModuleFacts | None] = field(default_factory=dict[str, "ModuleFacts | None"])
+    unreadable: dict[str, Diagnostic] = field(default_factory=dict[str, Diagnostic])
+    loaded_lines: int = 0
+
+    def add(self, source: Source, name: str, *, is_package: bool) -> ModuleFacts | None:
+        """The facts of a source, indexed once; None when it cannot be parsed."""
+        if name in self.modules:
+            return self.modules[name]
+        self.modules[name] = None
+        try:
+            tree = parse_source(source)
+            facts = index_module(
+                tree, name=name, path=source.path, is_package=is_package, lines=source.lines
+            )
+        except UnreadableFileError as error:
+            self.unreadable[source.path] = error.diagnostic
+            return None
+        except RecursionError:
+            error = _too_deep(source.path)
+            self.unreadable[source.path] = error.diagnostic
+            return None
+        self.modules[name] = facts
+        self.loaded_lines += facts.lines
+        return facts
+
+    def module(self, name: str) -> ModuleFacts | None:
+        """The module of this dotted name, if a file below the root has it."""
+        if name in self.modules:
+            return self.modules[name]
+        base = self.root.joinpath(*name.split("."))
+        for file, is_package in ((base.with_suffix(".py"), False), (base / "__init__.py", True)):
+            if not name or not _is_file(file):
+                continue
+            shown = file.relative_to(self.root).as_posix()
+            try:
+                return self.add(read_source(file, shown), name, is_package=is_package)
+            except UnreadableFileError as error:
+                self.unreadable[shown] = error.diagnostic
+                break
+        self.modules[name] = None
+        return None
+
+    def resolve(self, module: ModuleFacts, name: str) -> Resolved:
+        """What a global name of a module stands for, imports followed."""
+        return self._follow(module.bindings.get(name), module, name, set())
+
+    def _follow(
+        self,
+        binding: Binding | None,
+        module: ModuleFacts,
+        name: str,
+        seen: set[tuple[str, str]],
+    ) -> Resolved:
+        if binding is None:
+            return None
+        if not isinstance(binding, Import):
+            return (module, binding) if isinstance(binding, ast.expr) else binding
+        if (module.name, name) in seen:
+            return None
+        seen.add((module.name, name))
+        if not binding.attribute:
+            return self.dotted(binding.module)
+        source = self.module(binding.module)
+        if source is None:
+            return f"{binding.module}.{binding.attribute}"
+        inner = source.bindings.get(binding.attribute)
+        if inner is not None and source is not module:
+            return self._follow(inner, source, binding.attribute, seen)
+        below = self.module(f"{binding.module}.{binding.attribute}")
+        return below if below is not None else None
+
+    def dotted(self, name: str) -> Resolved:
+        """A module of the project, or the dotted name of something outside it."""
+        return self.module(name) or name
+
+    def mro(self, cls: ClassFacts) -> tuple[ClassFacts, ...]:
+        """The class and its known bases, nearest first; cycles are cut."""
+        if cls.linear is None:
+            cls.linear = (cls,)
+            order = [cls]
+            for base in cls.node.bases:
+                known = self.class_of(cls.module, base)
+                if known is not None and known is not cls:
+                    order.extend(one for one in self.mro(known) if one not in order)
+            cls.linear = tuple(order)
+        return cls.linear
+
+    def method(self, cls: ClassFacts, name: str) -> FunctionFacts | None:
+        """The method that an attribute of the class finds."""
+        for one in self.mro(cls):
+            if name in one.methods:
+                return one.methods[name]
+        return None
+
+    def class_of(self, module: ModuleFacts, node: ast.expr | None) -> ClassFacts | None:
+        """The project class that an annotation or a base names; Optional is looked through."""
+        if node is None:
+            return None
+        if isinstance(node, ast.Name):
+            found = self.resolve(module, node.id)
+            return found if isinstance(found, ClassFacts) else None
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            holder = self.resolve(module, node.value.id)
+            if isinstance(holder, ModuleFacts):
+                found = self.resolve(holder, node.attr)
+                return found if isinstance(found, ClassFacts) else None
+            return None
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            return self.class_of(module, parse_annotation(node.value))
+        if isinstance(node, ast.Subscript):
+            if annotation_head(node) not in ("Optional", "Union", "Annotated", "Type", "type"):
+                return self.class_of(module, node.value)
+            inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            return next(filter(None, (self.class_of(module, one) for one in inner)), None)
+        if isinstance(node, ast.BinOp):
+            return self.class_of(module, node.left) or self.class_of(module, node.right)
+        return None
+
+
+Resolved = None | str | ModuleFacts | ClassFacts | FunctionFacts | tuple[ModuleFacts, ast.expr]
+
+
+def annotation_head(node: ast.expr | None) -> str:
+    """The last name of an annotation: `Tensor` of `torch.Tensor`, `Optional` of `Optional[X]`."""
+    if isinstance(node, ast.Subscript):
+        return annotation_head(node.value)
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def parse_annotation(text: str) -> ast.expr | None:
+    """The expression of a quoted annotation, or None when it is none."""
+    if len(text) > 500:
+        return None
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def find_files(target: Path) -> Iterator[Path]:
+    """Every Python file at or below the target, sorted; links to folders are not followed."""
+    if target.is_file():
+        yield target
+        return
+    for folder, folders, files in os.walk(target, followlinks=False):
+        folders[:] = sorted(name for name in folders if name not in _SKIPPED_FOLDERS)
+        for name in sorted(files):
+            if name.endswith(".py"):
+                yield Path(folder, name)
+
+
+def module_name(file: Path, root: Path) -> tuple[str, bool]:
+    """The dotted name of a file below the root, and whether it is a package's `__init__`."""
+    parts = list(file.relative_to(root).with_suffix("").parts)
+    if parts and parts[-1] == "__init__":
+        return ".".join(parts[:-1]), True
+    return ".".join(parts), False
+
+
+def _is_file(file: Path) -> bool:
+    try:
+        return file.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _too_deep(path: str) -> UnreadableFileError:
+    from shapecheck.static.loader import unreadable
+
+    return unreadable(path, "it is nested too deeply to analyse", "exclude the path")

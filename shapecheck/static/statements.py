@@ -1,0 +1,381 @@
+"""Running a function body: flow-sensitive, branches joined under their guards."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from shapecheck.static.attributes import store_attribute
+from shapecheck.static.expressions import evaluate
+from shapecheck.static.facts import EqualityTest
+from shapecheck.static.index import FunctionFacts, FunctionNode
+from shapecheck.static.machine import Frame, State, join_heaps
+from shapecheck.static.shapes import base_text, fill
+from shapecheck.static.symbols import Guard
+from shapecheck.static.values import (
+    NONE,
+    UNKNOWN,
+    Alternative,
+    Const,
+    FunctionValue,
+    Sequence,
+    Union,
+    Unknown,
+    Value,
+    alternatives,
+    join,
+    plain_values,
+    union,
+)
+
+
+def run_body(frame: Frame) -> Value:
+    """Interpret the frame's function; its state is then that of every way out, joined."""
+    function = frame.function
+    if function is None:
+        return UNKNOWN
+    entry_guards = len(frame.guards)
+    run_block(frame, function.node.body)
+    exits = list(frame.returns)
+    if frame.state.alive:
+        exits.append((NONE, tuple(frame.guards), frame.state.heap))
+    if not exits:
+        return UNKNOWN
+    heap = exits[0][2]
+    for _, guards, other in exits[1:]:
+        own = guards[entry_guards] if len(guards) > entry_guards else None
+        heap = join_heaps(heap, other, None if own is None else _negated(own))
+    frame.state = State({}, heap)
+    return union(
+        Alternative(one.value, (*guards[entry_guards:], *one.guards))
+        for value, guards, _ in exits
+        for one in alternatives(value)
+    )
+
+
+def _negated(guard: Guard) -> Guard:
+    return Guard(guard.test, not guard.sense, guard.identity)
+
+
+def run_block(frame: Frame, body: list[ast.stmt]) -> None:
+    """Interpret statements in order until the path ends or the budget is spent."""
+    depth = len(frame.guards)
+    for statement in body:
+        if not frame.state.alive:
+            break
+        frame.machine.budget -= 1
+        if frame.machine.budget <= 0:
+            break
+        handler = _HANDLERS.get(type(statement))
+        if handler is not None:
+            handler(frame, statement)
+    del frame.guards[depth:]
+
+
+def _expression(frame: Frame, node: ast.Expr) -> None:
+    if not isinstance(node.value, ast.Constant):
+        evaluate(frame, node.value)
+
+
+def _assign(frame: Frame, node: ast.Assign) -> None:
+    value = evaluate(frame, node.value)
+    for target in node.targets:
+        assign(frame, target, value, node.value)
+
+
+def _annotated(frame: Frame, node: ast.AnnAssign) -> None:
+    if node.value is not None:
+        assign(frame, node.target, evaluate(frame, node.value), node.value)
+
+
+def _augmented(frame: Frame, node: ast.AugAssign) -> None:
+    value = evaluate(frame, node.value)
+    target = node.target
+    if isinstance(target, ast.Name | ast.Attribute):
+        load = ast.copy_location(_loaded(target), target)
+        result = evaluate(
+            frame, ast.copy_location(ast.BinOp(load, node.op, node.value), node.value)
+        )
+        assign(frame, target, result, node.value)
+    elif isinstance(value, Unknown):
+        evaluate(frame, target.value)
+
+
+def _loaded(target: ast.Name | ast.Attribute) -> ast.expr:
+    if isinstance(target, ast.Name):
+        return ast.Name(target.id, ast.Load())
+    return ast.Attribute(target.value, target.attr, ast.Load())
+
+
+def assign(frame: Frame, target: ast.expr, value: Value, source: ast.expr) -> None:
+    """`target = value` on this path."""
+    if isinstance(target, ast.Name):
+        frame.state.env[target.id] = value
+    elif isinstance(target, ast.Attribute):
+        store_attribute(frame, evaluate(frame, target.value), target.attr, value, source)
+    elif isinstance(target, ast.Tuple | ast.List):
+        _unpack(frame, target.elts, value, source)
+    elif isinstance(target, ast.Starred):
+        assign(frame, target.value, UNKNOWN, source)
+    elif isinstance(target, ast.Subscript):
+        into = evaluate(frame, ast.copy_location(_read_of(target), target))
+        for one in plain_values(into):
+            for other in plain_values(value):
+                fill(frame, one, other, target.value, source, source)
+
+
+def _read_of(target: ast.Subscript) -> ast.expr:
+    return ast.Subscript(target.value, target.slice, ast.Load())
+
+
+def _unpack(frame: Frame, targets: list[ast.expr], value: Value, source: ast.expr) -> None:
+    columns: list[list[Alternative]] = [[] for _ in targets]
+    for choice in alternatives(value):
+        plain = choice.value
+        fits = isinstance(plain, Sequence) and len(plain.items) == len(targets)
+        owned = plain.owned if isinstance(plain, Unknown) else None
+        for position, column in enumerate(columns):
+            item: Value = Unknown(owned) if owned else UNKNOWN
+            if fits and isinstance(plain, Sequence):
+                item = plain.items[position]
+            column.extend(
+                Alternative(one.value, (*choice.guards, *one.guards)) for one in alternatives(item)
+            )
+    given = source.elts if isinstance(source, ast.Tuple | ast.List) else []
+    for position, (target, column) in enumerate(zip(targets, columns, strict=True)):
+        place = given[position] if len(given) == len(targets) else source
+        assign(frame, target, union(column), place)
+
+
+def _if(frame: Frame, node: ast.If) -> None:
+    decided = evaluate(frame, node.test)
+    if isinstance(decided, Const) and isinstance(decided.value, bool):
+        _inline_block(frame, node.body if decided.value else node.orelse)
+        return
+    test = equality_test(frame, node)
+    guard = Guard.of(node.test, True)
+    before = frame.state
+    other = before.copy()
+    if test is not None:
+        frame.tests.append(test)
+        _note_guarded_copy(frame, node, test)
+    frame.guards.append(guard)
+    narrow(before, node.test, sense=True)
+    run_block(frame, node.body)
+    then = frame.state
+    if test is not None:
+        frame.tests.pop()
+    frame.state = other
+    frame.guards[-1] = Guard.of(node.test, False)
+    narrow(other, node.test, sense=False)
+    run_block(frame, node.orelse)
+    frame.guards.pop()
+    otherwise = frame.state
+    frame.state = join_states(then, otherwise, guard)
+    if then.alive != otherwise.alive:
+        # The rest of the block only runs on the side that goes on.
+        frame.guards.append(guard if then.alive else Guard.of(node.test, False))
+
+
+def narrow(state: State, test: ast.expr, *, sense: bool) -> None:
+    """Drop the alternatives of a local name that `is None` tests rule out."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) and sense:
+        for value in test.values:
+            narrow(state, value, sense=True)
+        return
+    if not (
+        isinstance(test, ast.Compare)
+        and len(test.ops) == 1
+        and isinstance(test.ops[0], ast.Is | ast.IsNot)
+        and isinstance(test.comparators[0], ast.Constant)
+        and test.comparators[0].value is None
+        and isinstance(test.left, ast.Name)
+    ):
+        return
+    value = state.env.get(test.left.id)
+    if not isinstance(value, Union):
+        return
+    keep_none = isinstance(test.ops[0], ast.Is) is sense
+    kept = [one for one in value.alternatives if (one.value == NONE) is keep_none]
+    if kept:
+        state.env[test.left.id] = union(kept)
+
+
+def equality_test(frame: Frame, node: ast.If) -> EqualityTest | None:
+    """The test `a.shape == b.shape` (one axis or all), alone or in a conjunction."""
+    tests = node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]
+    if isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.Or):
+        return None
+    for test in tests:
+        if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):
+            left, right = shape_owner(test.left), shape_owner(test.comparators[0])
+            if left is not None and right is not None and left != right:
+                return EqualityTest(
+                    texts=frozenset((left, right)),
+                    span=frame.module.span(test),
+                    has_else=bool(node.orelse),
+                )
+    return None
+
+
+def shape_owner(node: ast.expr) -> str | None:
+    """The text of `x` in `x.shape`, `x.shape[i]` or `x.size(i)`, else None."""
+    if isinstance(node, ast.Subscript):
+        node = node.value
+    if isinstance(node, ast.Call):
+        node = node.func
+    if isinstance(node, ast.Attribute) and node.attr in ("shape", "size"):
+        return base_text(node.value)
+    return None
+
+
+def _note_guarded_copy(frame: Frame, node: ast.If, test: EqualityTest) -> None:
+    if node.orelse or len(node.body) != 1:
+        return
+    statement = node.body[0]
+    into, source = _copy_of(statement)
+    if into is not None and source is not None and {into, source} == set(test.texts):
+        frame.machine.facts.guarded_copies.setdefault(test.span, (test, into))
+
+
+def _copy_of(statement: ast.stmt) -> tuple[str | None, str | None]:
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        call = statement.value
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "copy_" and call.args:
+            return base_text(call.func.value), base_text(call.args[0])
+    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript):
+        return base_text(statement.targets[0]), base_text(statement.value)
+    return None, None
+
+
+def _loop(frame: Frame, node: ast.For | ast.AsyncFor | ast.While) -> None:
+    if isinstance(node, ast.While):
+        evaluate(frame, node.test)
+    else:
+        evaluate(frame, node.iter)
+        for name in ast.walk(node.target):
+            if isinstance(name, ast.Name):
+                frame.state.env[name.id] = UNKNOWN
+    skipped = frame.state.copy()
+    run_block(frame, node.body)
+    frame.state = join_states(frame.state, skipped, None)
+    run_block(frame, node.orelse)
+
+
+def _with(frame: Frame, node: ast.With | ast.AsyncWith) -> None:
+    for item in node.items:
+        evaluate(frame, item.context_expr)
+        if item.optional_vars is not None:
+            assign(frame, item.optional_vars, UNKNOWN, item.context_expr)
+    _inline_block(frame, node.body)
+
+
+def _inline_block(frame: Frame, body: list[ast.stmt]) -> None:
+    """Run a block whose early exits still guard what follows it."""
+    for statement in body:
+        if not frame.state.alive or frame.machine.budget <= 0:
+            break
+        frame.machine.budget -= 1
+        handler = _HANDLERS.get(type(statement))
+        if handler is not None:
+            handler(frame, statement)
+
+
+def _try(frame: Frame, node: ast.Try) -> None:
+    before = frame.state.copy()
+    run_block(frame, node.body)
+    if frame.state.alive:
+        run_block(frame, node.orelse)
+    after = frame.state
+    for handler in node.handlers:
+        frame.state = before.copy()
+        run_block(frame, handler.body)
+        after = join_states(after, frame.state, None)
+    frame.state = after
+    if frame.state.alive:
+        run_block(frame, node.finalbody)
+
+
+def _match(frame: Frame, node: ast.Match) -> None:
+    evaluate(frame, node.subject)
+    before = frame.state
+    result = before.copy()
+    for case in node.cases:
+        frame.state = before.copy()
+        run_block(frame, case.body)
+        result = join_states(result, frame.state, None)
+    frame.state = result
+
+
+def _return(frame: Frame, node: ast.Return) -> None:
+    value = evaluate(frame, node.value) if node.value is not None else NONE
+    frame.returns.append((value, tuple(frame.guards), frame.state.heap))
+    frame.state.alive = False
+
+
+def _raise(frame: Frame, node: ast.Raise) -> None:
+    frame.state.alive = False
+
+
+def _assert(frame: Frame, node: ast.Assert) -> None:
+    evaluate(frame, node.test)
+    narrow(frame.state, node.test, sense=True)
+
+
+def _function(frame: Frame, node: FunctionNode) -> None:
+    facts = FunctionFacts(node.name, f"{frame.where}.{node.name}", node, frame.module)
+    frame.state.env[node.name] = FunctionValue(facts, None, frame.state.env)
+
+
+def _delete(frame: Frame, node: ast.Delete) -> None:
+    for target in node.targets:
+        if isinstance(target, ast.Name):
+            frame.state.env.pop(target.id, None)
+
+
+def join_states(left: State, right: State, guard: Guard | None) -> State:
+    """The state after two paths meet again; a path that ended does not count."""
+    if not left.alive:
+        return right
+    if not right.alive:
+        return left
+    return State(_join_env(left.env, right.env, guard), join_heaps(left.heap, right.heap, guard))
+
+
+def _join_env(
+    left: dict[str, Value], right: dict[str, Value], guard: Guard | None
+) -> dict[str, Value]:
+    if left is right:
+        return left
+    result = dict(left)
+    for name, value in right.items():
+        mine = left.get(name)
+        if mine is None:
+            result[name] = join(UNKNOWN, value, guard)
+        elif mine is not value:
+            result[name] = join(mine, value, guard)
+    for name in left.keys() - right.keys():
+        result[name] = join(left[name], UNKNOWN, guard)
+    return result
+
+
+_HANDLERS: dict[type[ast.stmt], Callable[..., None]] = {
+    ast.Expr: _expression,
+    ast.Assign: _assign,
+    ast.AnnAssign: _annotated,
+    ast.AugAssign: _augmented,
+    ast.If: _if,
+    ast.For: _loop,
+    ast.AsyncFor: _loop,
+    ast.While: _loop,
+    ast.With: _with,
+    ast.AsyncWith: _with,
+    ast.Try: _try,
+    ast.Match: _match,
+    ast.Return: _return,
+    ast.Raise: _raise,
+    ast.Assert: _assert,
+    ast.FunctionDef: _function,
+    ast.AsyncFunctionDef: _function,
+    ast.Delete: _delete,
+}
