@@ -37,9 +37,14 @@ class PlanTable:
         self.find: Callable[[int], Plan | None] = self._young.get
 
     def cold(self, source: object) -> Plan:
-        """The plan for the object that Dims come from; the bare function under torch.compile."""
+        """The plan for the object that Dims come from; the bare function under torch.compile
+        and under a trace.
+        """
         torch = sys.modules.get("torch")
         if torch is not None and torch.compiler.is_compiling():
+            return self._contract.function
+        if isinstance(source, Dims) and source.symbolic:
+            # Sizes without a number cannot be literals of a plan; the trace judges them itself.
             return self._contract.function
         with self._lock:
             plan = self._young.get(id(source)) or self._old.get(id(source))

@@ -1,10 +1,10 @@
-"""Which line of the traced code asked: frames, without torch, this tool and the standard library."""
+"""Which line of the traced code asked: its frames, without those of torch and of this tool."""
 
 from __future__ import annotations
 
 import dis
+import inspect
 import os
-import sys
 import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ def current_site() -> Site:
 
 def user_frames() -> Iterator[FrameType]:
     """The frames of traced code, innermost first."""
-    frame: FrameType | None = sys._getframe(1)
+    frame: FrameType | None = inspect.currentframe()
     while frame is not None:
         if is_traced_file(frame.f_code.co_filename):
             yield frame

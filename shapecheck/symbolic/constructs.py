@@ -9,10 +9,10 @@ from __future__ import annotations
 import builtins
 import numbers
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.nn.modules import normalization
@@ -21,7 +21,7 @@ _MISSING = object()
 
 
 @contextmanager
-def constructs(packages: Iterable[str], hint: Callable[[torch.SymInt], int]) -> Iterator[None]:
+def constructs(packages: Iterable[str], hint: Callable[[torch.SymInt], int]) -> Generator[None]:
     """Shadow the constructs in every loaded module of `packages` (names of packages or modules)."""
     modules = list(_modules(tuple(packages)))
     saved = [
@@ -29,12 +29,16 @@ def constructs(packages: Iterable[str], hint: Callable[[torch.SymInt], int]) -> 
         for module in modules
         for name in ("len", "isinstance")
     ]
+
+    def _hash(size: torch.SymInt) -> int:
+        return hash(hint(size))
+
     hash_before, numbers_before = torch.SymInt.__hash__, vars(normalization)["numbers"]
     try:
         for module, name, before in saved:
             if before is _MISSING:
                 setattr(module, name, SHADOWS[name])
-        setattr(torch.SymInt, "__hash__", lambda size: hash(hint(size)))  # noqa: B010
+        setattr(torch.SymInt, "__hash__", _hash)  # noqa: B010
         # nn.LayerNorm asks numbers.Integral, which a registration would change for good.
         integral = SimpleNamespace(Integral=(numbers.Integral, torch.SymInt))
         setattr(normalization, "numbers", integral)  # noqa: B010
@@ -67,7 +71,8 @@ def _isinstance(value: object, kinds: Any) -> bool:
 
 def _flat(kinds: Any) -> tuple[object, ...]:
     if builtins.isinstance(kinds, tuple):
-        return tuple(kind for nested in kinds for kind in _flat(nested))
+        nested = cast("tuple[object, ...]", kinds)
+        return tuple(kind for part in nested for kind in _flat(part))
     return getattr(kinds, "__args__", (kinds,))
 
 

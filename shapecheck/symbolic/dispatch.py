@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy
@@ -14,8 +14,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from shapecheck.symbolic.domains import Domains
 from shapecheck.symbolic.dtypes import check_dtypes
 from shapecheck.symbolic.gaps import check_gaps
+from shapecheck.symbolic.operands import leaves, tensors
 from shapecheck.symbolic.recorder import Recorder
-from shapecheck.symbolic.shape_env import is_composite
+from shapecheck.symbolic.shape_env import Operator, is_composite
 from shapecheck.symbolic.stub import Stub, stub_name
 
 # Reads of an attribute, and conversions whose answer is the user's own branch.
@@ -46,7 +47,7 @@ class CallMode(TorchFunctionMode):
         name = getattr(func, "__name__", str(func))
         if name in _NOT_CALLS or self._recorder.operation is not None:
             return func(*args, **kwargs)
-        stub = next((arg for arg in _flat((args, kwargs)) if isinstance(arg, Stub)), None)
+        stub = next((arg for arg in leaves((args, kwargs)) if isinstance(arg, Stub)), None)
         if stub is not None:
             self._recorder.evidence.stubbed_operations.add(f"{name} of {stub_name(stub)}")
             return stub
@@ -57,16 +58,16 @@ class CallMode(TorchFunctionMode):
 
 
 class OperatorMode(TorchDispatchMode):
-    """Checks, operator by operator, what fake kernels leave unchecked: sizes, dtypes, id domains."""
+    """Checks of every operator what fake kernels leave unchecked: sizes, dtypes, id domains."""
 
     def __init__(self, recorder: Recorder, domains: Domains) -> None:
-        super().__init__()
+        super().__init__()  # pyright: ignore[reportUnknownMemberType]  # torch leaves it untyped
         self._recorder = recorder
         self._domains = domains
 
     def __torch_dispatch__(
         self,
-        func: torch._ops.OpOverload,
+        func: Operator,
         types: Iterable[type],
         args: Arguments = (),
         kwargs: Keywords | None = None,
@@ -83,7 +84,7 @@ class OperatorMode(TorchDispatchMode):
             return _recorded(self._recorder, name, self._run(func), args, kwargs)
         return self._run(func)(*args, **kwargs)
 
-    def _run(self, func: torch._ops.OpOverload) -> Callable[..., Any]:
+    def _run(self, func: Operator) -> Callable[..., Any]:
         def run(*args: Any, **kwargs: Any) -> Any:
             if func is torch.ops.aten.equal.default:
                 return _equal(self._recorder, args)
@@ -107,22 +108,6 @@ def _recorded(
         raise
     recorder.finish(operation, tensors(result))
     return result
-
-
-def tensors(value: object) -> Iterator[torch.Tensor]:
-    """Every tensor in nested arguments or results."""
-    return (item for item in _flat(value) if isinstance(item, torch.Tensor))
-
-
-def _flat(value: object) -> Iterator[object]:
-    if isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _flat(item)
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _flat(item)
-    else:
-        yield value
 
 
 def _replacement(name: str, args: Arguments) -> object | None:

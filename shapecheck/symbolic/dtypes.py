@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from shapecheck.symbolic.evidence import Meeting
+from shapecheck.symbolic.operands import tensors
 from shapecheck.symbolic.provenance import provenance
+from shapecheck.symbolic.shape_env import Operator
 
 if TYPE_CHECKING:
     from shapecheck.symbolic.recorder import Recorder
@@ -26,14 +28,12 @@ _COPIES = (torch.ops.aten.copy_.default, torch.ops.aten.copy.default)
 
 
 def check_dtypes(
-    func: torch._ops.OpOverload,
+    func: Operator,
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
     recorder: Recorder,
 ) -> None:
     """Record operands of both owners' dtypes, and what a `cat` promotes or drops."""
-    from shapecheck.symbolic.dispatch import tensors
-
     if func in _CASTS:
         return
     operands = [tensor for tensor in tensors((args, kwargs)) if tensor.dim() > 0]
@@ -44,9 +44,7 @@ def check_dtypes(
         _check_cat(func, operands, recorder)
 
 
-def _check_cat(
-    func: torch._ops.OpOverload, operands: list[torch.Tensor], recorder: Recorder
-) -> None:
+def _check_cat(func: Operator, operands: list[torch.Tensor], recorder: Recorder) -> None:
     # `torch.tensor([])` is how code says "nothing yet"; cat is meant to drop it.
     operands = [tensor for tensor in operands if not _is_nothing_yet(tensor)]
     ranks = sorted({tensor.dim() for tensor in operands})
@@ -68,7 +66,7 @@ def _add(
     recorder: Recorder,
     code: str,
     text: str,
-    func: torch._ops.OpOverload,
+    func: Operator,
     operands: list[torch.Tensor],
 ) -> None:
     operation = recorder.operation

@@ -100,9 +100,9 @@ class Evidence:
     def add(self, meeting: Meeting) -> None:
         """Keep the meeting, once for its line; the shortest wording wins."""
         known = self.meetings.get(meeting.key())
-        if known is None:
-            self.meetings[meeting.key()] = meeting
-        elif len(meeting.text) < len(known.text) and known.tainted == meeting.tainted:
+        if known is None or (
+            len(meeting.text) < len(known.text) and known.tainted == meeting.tainted
+        ):
             self.meetings[meeting.key()] = meeting
 
     def compare(self, equation: Equation, owners: frozenset[Owner], site: Site) -> None:

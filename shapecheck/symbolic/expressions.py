@@ -1,9 +1,8 @@
 """Judging an equality of symbolic sizes: identity, what remains of it, and whose sizes remain."""
 
-# sympy ships no complete types, so its members are unknown to pyright in this file alone.
+# sympy ships no complete types; what comes out of it is an Expression.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
-# pyright: reportMissingTypeStubs=false, reportMissingTypeArgument=false
+# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
 
 from __future__ import annotations
 
@@ -11,8 +10,12 @@ import random
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import sympy
+
+# A sympy size, relation or truth value: sympy's own classes are untyped.
+Expression: TypeAlias = Any
 
 _TRIALS = 6
 _LARGEST = 10_000
@@ -38,25 +41,25 @@ class Judge:
     that the traced code turned into numbers (loops), `merged` what `allow` declared equal.
     """
 
-    names: dict[sympy.Symbol, str] = field(default_factory=dict[sympy.Symbol, str])
-    hints: dict[sympy.Symbol, sympy.Integer] = field(
-        default_factory=dict[sympy.Symbol, sympy.Integer]
-    )
-    counted: set[sympy.Symbol] = field(default_factory=set[sympy.Symbol])
-    merged: dict[sympy.Symbol, sympy.Symbol] = field(
-        default_factory=dict[sympy.Symbol, sympy.Symbol]
-    )
+    names: dict[Expression, str] = field(default_factory=dict[Expression, str])
+    hints: dict[Expression, Expression] = field(default_factory=dict[Expression, Expression])
+    counted: set[Expression] = field(default_factory=set[Expression])
+    merged: dict[Expression, Expression] = field(default_factory=dict[Expression, Expression])
 
-    def know(self, symbol: sympy.Symbol, name: str, number: int) -> None:
+    def know(self, symbol: Expression, name: str, number: int) -> None:
         """Add a dimension."""
         self.names[symbol] = name
         self.hints[symbol] = sympy.Integer(number)
 
-    def value(self, expr: sympy.Basic) -> sympy.Basic:
+    def guess(self, symbol: Expression, number: int) -> None:
+        """Give a number to a size that depends on data."""
+        self.hints[symbol] = sympy.Integer(number)
+
+    def value(self, expr: Expression) -> Expression:
         """The expression with every known symbol replaced by its number."""
         return expr.xreplace(self.hints)
 
-    def equations(self, expr: sympy.Basic, answer: bool) -> list[Equation]:
+    def equations(self, expr: Expression, answer: bool) -> list[Equation]:
         """What `expr` being `answer` says must be equal and is not the same by itself."""
         found: list[Equation] = []
         for left, right in _deciding(expr, answer, self):
@@ -65,15 +68,16 @@ class Judge:
                 found.append(equation)
         return found
 
-    def wanted(self, expr: sympy.Basic) -> list[Equation]:
+    def wanted(self, expr: Expression) -> list[Equation]:
         """The equations that a refused relation would have needed."""
         return self.equations(expr, isinstance(expr, (sympy.Eq, sympy.And, sympy.Or)))
 
-    def inequality(self, expr: sympy.Basic) -> Equation | None:
+    def inequality(self, expr: Expression) -> Equation | None:
         """The two sides of a comparison of order, when neither side is a plain number."""
         if not isinstance(expr, sympy.Rel) or isinstance(expr, (sympy.Eq, sympy.Ne)):
             return None
-        small, large = expr.lts, expr.gts
+        order: Expression = expr
+        small, large = order.lts, order.gts
         if not (small.free_symbols and large.free_symbols):
             return None
         if not self._named(expr) or self._always(sympy.Ge(large, small)):
@@ -86,7 +90,7 @@ class Judge:
         symbol = next(symbol for symbol, known in self.names.items() if known == name)
         return self.names[self.merged.get(symbol, symbol)]
 
-    def merge(self, left: sympy.Basic, right: sympy.Basic) -> None:
+    def merge(self, left: Expression, right: Expression) -> None:
         """Declare two dimensions equal: their meeting is no evidence from now on."""
         left, right = (side.xreplace(self.merged) for side in (left, right))
         if left == right:
@@ -96,7 +100,7 @@ class Judge:
                 self.merged[symbol] = right
         self.merged[left] = right
 
-    def text(self, expr: sympy.Basic | int) -> str:
+    def text(self, expr: Expression | int) -> str:
         """The expression in the names of dimensions."""
         if isinstance(expr, int):
             return str(expr)
@@ -109,10 +113,10 @@ class Judge:
         first = (message.strip().splitlines() or [""])[0]
         return re.sub(r"\b\w+\b", lambda word: names.get(word.group(), word.group()), first)
 
-    def _named(self, expr: sympy.Basic) -> bool:
+    def _named(self, expr: Expression) -> bool:
         return all(symbol in self.names for symbol in expr.free_symbols)
 
-    def _judge(self, left: sympy.Basic, right: sympy.Basic) -> Equation | None:
+    def _judge(self, left: Expression, right: Expression) -> Equation | None:
         merged = self.merged
         left, right = (_plain(side.xreplace(merged)) for side in (left, right))
         both = left.free_symbols | right.free_symbols
@@ -130,7 +134,7 @@ class Judge:
             *(short if any(side.free_symbols for side in short) else (left, right))
         )
 
-    def _equation(self, left: sympy.Basic, right: sympy.Basic) -> Equation:
+    def _equation(self, left: Expression, right: Expression) -> Equation:
         symbols = left.free_symbols | right.free_symbols
         return Equation(
             left=self.text(left),
@@ -138,11 +142,11 @@ class Judge:
             names=frozenset(self.names[symbol] for symbol in symbols),
         )
 
-    def _same(self, left: sympy.Basic, right: sympy.Basic) -> bool:
+    def _same(self, left: Expression, right: Expression) -> bool:
         # By evaluation: sympy does not simplify floor division and remainders.
         return self._always(sympy.Eq(left, right, evaluate=False))
 
-    def _always(self, relation: sympy.Basic) -> bool:
+    def _always(self, relation: Expression) -> bool:
         symbols = sorted(relation.free_symbols, key=str)
         draw = random.Random(0)
         for _ in range(_TRIALS):
@@ -155,14 +159,14 @@ class Judge:
         return True
 
 
-def _holds(relation: sympy.Basic, numbers: Mapping[sympy.Symbol, sympy.Integer]) -> bool:
+def _holds(relation: Expression, numbers: Mapping[Expression, Expression]) -> bool:
     left, right = (side.xreplace(numbers) for side in relation.args)
     return bool(relation.func(left, right))
 
 
 def _deciding(
-    expr: sympy.Basic, answer: bool, judge: Judge
-) -> Iterator[tuple[sympy.Basic, sympy.Basic]]:
+    expr: Expression, answer: bool, judge: Judge
+) -> Iterator[tuple[Expression, Expression]]:
     if isinstance(expr, sympy.Not):
         yield from _deciding(expr.args[0], not answer, judge)
     elif isinstance(expr, (sympy.And, sympy.Or)):
@@ -173,8 +177,8 @@ def _deciding(
 
 
 def _of_connective(
-    expr: sympy.Basic, answer: bool, judge: Judge
-) -> Iterator[tuple[sympy.Basic, sympy.Basic]]:
+    expr: Expression, answer: bool, judge: Judge
+) -> Iterator[tuple[Expression, Expression]]:
     decides_alone = isinstance(expr, sympy.Or) is answer
     agreeing = [arg for arg in expr.args if bool(judge.value(arg)) is answer]
     if not decides_alone:
@@ -187,9 +191,9 @@ def _of_connective(
         yield from min(needed, key=len)
 
 
-def _plain(expr: sympy.Basic) -> sympy.Basic:
+def _plain(expr: Expression) -> Expression:
     # Strides are Max(1, size); sizes here are at least 2, so the maximum is the size.
-    replaced: dict[sympy.Basic, sympy.Basic] = {}
+    replaced: dict[Expression, Expression] = {}
     for node in sympy.preorder_traversal(expr):
         if type(node).__name__ == "Max":
             rest = [arg for arg in node.args if arg not in (0, 1)]
@@ -198,11 +202,11 @@ def _plain(expr: sympy.Basic) -> sympy.Basic:
     return expr.xreplace(replaced) if replaced else expr
 
 
-def _has_literal(*sides: sympy.Basic) -> bool:
+def _has_literal(*sides: Expression) -> bool:
     return any(abs(int(number)) > 1 for side in sides for number in side.atoms(sympy.Integer))
 
 
-def _without_common(left: sympy.Basic, right: sympy.Basic) -> tuple[sympy.Basic, sympy.Basic]:
+def _without_common(left: Expression, right: Expression) -> tuple[Expression, Expression]:
     if not (left.is_polynomial() and right.is_polynomial()):
         return left, right
     difference = sympy.expand(left - right)
@@ -216,5 +220,5 @@ def _without_common(left: sympy.Basic, right: sympy.Basic) -> tuple[sympy.Basic,
     return sympy.factor(sympy.cancel(top / common)), sympy.factor(sympy.cancel(bottom / common))
 
 
-def _negative(term: sympy.Basic) -> bool:
+def _negative(term: Expression) -> bool:
     return bool(term.as_coeff_Mul()[0] < 0)

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from shapecheck.symbolic.shape_env import Operator, require
+
 if TYPE_CHECKING:
     from shapecheck.symbolic.recorder import Recorder
 
-Size = int | torch.SymInt
-
 
 def check_gaps(
-    func: torch._ops.OpOverload,
+    func: Operator,
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
     recorder: Recorder,
@@ -59,13 +59,13 @@ def _fits(index: torch.Tensor, other: torch.Tensor, free: int | None) -> None:
 
 def _broadcasts(values: torch.Tensor, shape: torch.Size) -> None:
     for have, want in zip(reversed(values.shape), reversed(shape), strict=False):
-        if isinstance(have, int) and have == 1:
+        if have == 1:
             continue
-        torch._check(have == want, lambda: f"values {list(values.shape)} into {list(shape)}")
+        require(have == want, f"values {list(values.shape)} into {list(shape)}")
 
 
-def _require_at_most(small: Size, large: Size) -> None:
-    torch._check(small <= large, lambda: f"index of {small} rows over {large}")
+def _require_at_most(small: int, large: int) -> None:
+    require(small <= large, f"index of {small} rows over {large}")
 
 
 _aten = torch.ops.aten

@@ -14,8 +14,14 @@ from shapecheck.errors import ContractTextError, ShapecheckError
 
 # Sizes of one small model; what only the config of a real pair says is taken from Dims.
 _MODEL = {
-    "hidden": 128, "vocab": 1000, "layers": 2, "heads": 8, "kv_heads": 2, "head_dim": 16, "ffn": 344,
-}  # fmt: skip
+    "hidden": 128,
+    "vocab": 1000,
+    "layers": 2,
+    "heads": 8,
+    "kv_heads": 2,
+    "head_dim": 16,
+    "ffn": 344,
+}
 _WIDTHS = ("hidden", "vocab", "heads", "kv_heads", "ffn")
 # Without 7, which num_steps+1 is.
 _PRIMES = (5, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89)

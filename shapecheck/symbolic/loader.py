@@ -5,14 +5,13 @@ The names it uses are found in the source on demand, statement by statement; wha
 """
 
 from __future__ import annotations
-
 import __future__
 
 import ast
 import builtins
 import importlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -211,7 +210,7 @@ def _absolute(node: ast.ImportFrom, package: str) -> str:
 
 
 @contextmanager
-def _as_module(content: LazyModule) -> Iterator[None]:
+def _as_module(content: LazyModule) -> Generator[None]:
     # dataclasses looks its class's module up while it reads annotations that are strings.
     name = content["__name__"]
     if name in sys.modules:

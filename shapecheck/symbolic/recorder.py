@@ -1,8 +1,4 @@
-"""The recorder: answers the questions of a trace from the hints and keeps those that are evidence."""
-
-# sympy's members are partly unknown to pyright; expressions.py is where they are used.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
+"""The recorder: answers a trace's questions from the hints and keeps what is evidence."""
 
 from __future__ import annotations
 
@@ -10,13 +6,12 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-import sympy
 import torch
 
 from shapecheck.dims.vocabulary import Owner
 from shapecheck.symbolic.attribution import Site, current_site
 from shapecheck.symbolic.evidence import DataHint, Evidence, Meeting, Specialised
-from shapecheck.symbolic.expressions import Equation, Judge
+from shapecheck.symbolic.expressions import Equation, Expression, Judge
 from shapecheck.symbolic.guards import Guard, guard_at
 from shapecheck.symbolic.provenance import birthplace, describe, made_at, shape_text, taint, taints
 from shapecheck.symbolic.shape_env import expression, is_refusal
@@ -25,7 +20,17 @@ from shapecheck.symbolic.shape_env import expression, is_refusal
 _COUNTED_OWNERS = (Owner.ALGORITHM, Owner.BATCH)
 # Calls that take a part of a tensor: here `n <= capacity` is a relation worth knowing.
 _BOUNDED = frozenset(
-    "__getitem__ __setitem__ narrow split topk gather scatter scatter_ scatter_add_".split()
+    [
+        "__getitem__",
+        "__setitem__",
+        "narrow",
+        "split",
+        "topk",
+        "gather",
+        "scatter",
+        "scatter_",
+        "scatter_add_",
+    ]
 )
 _COUNTED_ENDINGS = ("_layers", "_heads")
 
@@ -38,7 +43,7 @@ class Operation:
     site: Site
     operands: tuple[torch.Tensor, ...]
     meetings: list[Meeting] = field(default_factory=list[Meeting])
-    refused: list[sympy.Basic] = field(default_factory=list[sympy.Basic])
+    refused: list[Expression] = field(default_factory=list[Expression])
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,14 +54,14 @@ class Recorder:
     judge: Judge = field(default_factory=Judge)
     evidence: Evidence = field(default_factory=Evidence)
     operation: Operation | None = None
-    _answers: dict[sympy.Basic, bool] = field(default_factory=dict[sympy.Basic, bool])
+    _answers: dict[Expression, bool] = field(default_factory=dict[Expression, bool])
     _visits: Counter[tuple[str, int]] = field(default_factory=Counter[tuple[str, int]])
-    _data: set[sympy.Symbol] = field(default_factory=set[sympy.Symbol])
+    _data: set[Expression] = field(default_factory=set[Expression])
 
     # -- what torch asks ---------------------------------------------------------------------
 
     def truth(
-        self, expr: sympy.Basic, *, fallback: bool | None = None, required: bool = False
+        self, expr: Expression, *, fallback: bool | None = None, required: bool = False
     ) -> bool:
         """The answer by the hints; an equality that holds by coincidence becomes evidence."""
         if not self._data.isdisjoint(expr.free_symbols):
@@ -75,7 +80,7 @@ class Recorder:
         self._hear(expr, answer, equations, soft=fallback is not None)
         return answer
 
-    def number(self, expr: sympy.Basic) -> int | float:
+    def number(self, expr: Expression) -> int | float:
         """The number of a size at a place that needs one; the place is listed."""
         site = current_site()
         value = self.judge.value(expr)
@@ -89,10 +94,10 @@ class Recorder:
             )
         return number
 
-    def data_size(self, symbol: sympy.Symbol, *, kind: str) -> None:
+    def data_size(self, symbol: Expression, *, kind: str) -> None:
         """A size that depends on data gets a small number, never a name."""
         self._data.add(symbol)
-        self.judge.hints[symbol] = sympy.Integer(1) if kind == "bool" else sympy.Integer(2)
+        self.judge.guess(symbol, 1 if kind == "bool" else 2)
 
     # -- what the dispatch modes tell --------------------------------------------------------
 
@@ -162,9 +167,9 @@ class Recorder:
             if (site := birthplace(operand)) is not None
         )
 
-    def single_name(self, expr: sympy.Basic) -> str | None:
+    def single_name(self, expr: Expression) -> str | None:
         """The dimension, when the size is exactly one."""
-        return self.judge.names.get(expr) if isinstance(expr, sympy.Symbol) else None
+        return self.judge.names.get(expr) if expr.is_Symbol else None
 
     def is_merged(self, left: str, right: str) -> bool:
         """Whether `allow` declared the two dimensions equal."""
@@ -192,7 +197,7 @@ class Recorder:
     # -- judging -----------------------------------------------------------------------------
 
     def _hear(
-        self, expr: sympy.Basic, answer: bool, equations: list[Equation], *, soft: bool
+        self, expr: Expression, answer: bool, equations: list[Equation], *, soft: bool
     ) -> None:
         operation = self.operation
         for equation in equations:
@@ -277,13 +282,13 @@ class Recorder:
     def _only_rows(self, names: frozenset[str]) -> bool:
         return {self.owners[name] for name in names}.isdisjoint({Owner.TARGET, Owner.DRAFT})
 
-    def _is_counted(self, symbol: sympy.Symbol) -> bool:
+    def _is_counted(self, symbol: Expression) -> bool:
         name = self.judge.names.get(symbol)
         return name is not None and (
             self.owners[name] in _COUNTED_OWNERS or name.endswith(_COUNTED_ENDINGS)
         )
 
-    def _truth_of_data(self, expr: sympy.Basic, *, fallback: bool | None, required: bool) -> bool:
+    def _truth_of_data(self, expr: Expression, *, fallback: bool | None, required: bool) -> bool:
         if fallback is not None:
             return fallback
         if required:

@@ -9,7 +9,6 @@ from shapecheck.diagnostics import Certainty, Diagnostic, DimPair, Note, Severit
 from shapecheck.diagnostics.full import render_full
 from shapecheck.diagnostics.json import render_json
 from shapecheck.dims.vocabulary import Owner
-from shapecheck.symbolic.attribution import Site
 from shapecheck.symbolic.evidence import Comparison, Evidence, Meeting, Relation
 from shapecheck.symbolic.guards import Guard, guard_at
 
@@ -128,7 +127,7 @@ def build_report(
 ) -> Report:
     """The report of what was heard; `origins` says where each dimension's number comes from."""
     comparisons = [(_comparison(item), item) for item in evidence.comparisons.values()]
-    guards = [shown for shown, item in comparisons if shown.severity is not Severity.NOTE]
+    guards = [shown for shown, _ in comparisons if shown.severity is not Severity.NOTE]
     guarded = {
         (item.site.path, item.site.function, item.equation.names)
         for shown, item in comparisons

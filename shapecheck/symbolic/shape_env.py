@@ -13,15 +13,16 @@ this one answers every question from the hints, keeps nothing, and tells a liste
 from __future__ import annotations
 
 import inspect
-from typing import Protocol
+from typing import Protocol, TypeAlias, cast
 
 import sympy
 import torch
 from torch._dynamo.source import ConstantSource
+from torch._guards import Source
+from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
-    FakeTensor,
     FakeTensorMode,
     UnsupportedOperatorException,
 )
@@ -29,13 +30,17 @@ from torch.fx.experimental.sym_node import SymNode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 
 from shapecheck.errors import ShapecheckError
+from shapecheck.symbolic.expressions import Expression
+
+Operator: TypeAlias = OpOverload[..., object]
+"""One overload of one torch operator, as a dispatch mode gets it."""
 
 
 class Listener(Protocol):
     """Who answers what the traced code asks about sizes."""
 
     def truth(
-        self, expr: sympy.Basic, *, fallback: bool | None = None, required: bool = False
+        self, expr: Expression, *, fallback: bool | None = None, required: bool = False
     ) -> bool:
         """Whether the relation holds.
 
@@ -44,11 +49,11 @@ class Listener(Protocol):
         """
         ...
 
-    def number(self, expr: sympy.Basic) -> int | float:
+    def number(self, expr: Expression) -> int | float:
         """The number of a size that the code needs as a number."""
         ...
 
-    def data_size(self, symbol: sympy.Symbol, *, kind: str) -> None:
+    def data_size(self, symbol: Expression, *, kind: str) -> None:
         """A size or scalar that depends on tensor data came into being."""
         ...
 
@@ -62,14 +67,14 @@ class RecordingShapeEnv(ShapeEnv):
 
     def evaluate_expr(
         self,
-        orig_expr: sympy.Basic,
+        orig_expr: Expression,
         hint: object = None,
         fx_node: object = None,
         size_oblivious: bool = False,
         fallback_value: bool | None = None,
         *,
         forcing_spec: bool = False,
-    ) -> sympy.Basic:
+    ) -> Expression:
         """The listener's answer, as sympy wants it."""
         if orig_expr.is_number or orig_expr in (sympy.true, sympy.false):
             return orig_expr
@@ -77,8 +82,8 @@ class RecordingShapeEnv(ShapeEnv):
             return sympy.sympify(self._listener.truth(orig_expr, fallback=fallback_value))
         return sympy.sympify(self._listener.number(orig_expr))
 
-    def guard_or_defer_runtime_assert(
-        self, orig_expr: sympy.Basic, msg: str, fx_node: object = None
+    def guard_or_defer_runtime_assert(  # pyright: ignore[reportIncompatibleVariableOverride]  # the base is wrapped in an lru_cache
+        self, orig_expr: Expression, msg: str, fx_node: object = None
     ) -> bool:
         """Deferring would hide the question, so it is answered at once."""
         if orig_expr in (sympy.true, sympy.false):
@@ -87,7 +92,7 @@ class RecordingShapeEnv(ShapeEnv):
 
     def create_unbacked_symint(self, source: object = None) -> torch.SymInt:
         """torch's data-dependent size, announced to the listener."""
-        created = super().create_unbacked_symint(source)
+        created = super().create_unbacked_symint(cast(Source | None, source))
         self._listener.data_size(created.node.expr, kind="int")
         return created
 
@@ -104,10 +109,13 @@ class RecordingShapeEnv(ShapeEnv):
             self._listener.data_size(symbol, kind="bool")
         return created
 
-    def named_size(self, name: str, hint: int) -> tuple[sympy.Symbol, torch.SymInt]:
-        """A fresh symbol for one dimension, never shared with another of the same number."""
+    def named_size(self, name: str, hint: int) -> tuple[Expression, int]:
+        """A fresh symbol for one dimension and the SymInt that passes for its int.
+
+        The symbol is never shared with another dimension of the same number.
+        """
         symbol = self.create_symbol(hint, ConstantSource(name), dynamic_dim=DimDynamic.DYNAMIC)
-        return symbol, self.create_symintnode(symbol, hint=hint)
+        return symbol, cast(int, self.create_symintnode(symbol, hint=hint))
 
 
 def fake_mode(env: RecordingShapeEnv) -> FakeTensorMode:
@@ -117,9 +125,14 @@ def fake_mode(env: RecordingShapeEnv) -> FakeTensorMode:
     return mode
 
 
-def expression(size: int | torch.SymInt) -> sympy.Basic:
+def expression(size: int | torch.SymInt) -> Expression:
     """The sympy expression behind a size."""
     return size.node.expr if isinstance(size, torch.SymInt) else sympy.Integer(size)
+
+
+def require(condition: bool, message: str) -> None:
+    """Ask a question whose denial raises, as a kernel would."""
+    torch._check(condition, lambda: message)
 
 
 def storage_key(tensor: torch.Tensor) -> tuple[int, torch.UntypedStorage]:
@@ -128,17 +141,12 @@ def storage_key(tensor: torch.Tensor) -> tuple[int, torch.UntypedStorage]:
     return storage._cdata, storage
 
 
-def is_composite(func: torch._ops.OpOverload) -> bool:
+def is_composite(func: Operator) -> bool:
     """Whether the operator is only a composition of others, which inference mode leaves whole."""
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
     # An operator with a kernel of its own may still have a composite one: it stays whole.
     name = func.name()
     return has_kernel(name, "CompositeImplicitAutograd") and not has_kernel(name, "CPU")
-
-
-def is_fake(tensor: torch.Tensor) -> bool:
-    """Whether the tensor has symbolic sizes behind it."""
-    return isinstance(tensor, FakeTensor)
 
 
 _BEYOND = (
@@ -150,7 +158,7 @@ _BEYOND = (
 
 
 def is_refusal(error: Exception) -> bool:
-    """Whether the operator refused its operands, rather than fake tensors being unable to run it."""
+    """Whether the operator refused its operands; else fake tensors are unable to run it."""
     return isinstance(error, (RuntimeError, ValueError, IndexError)) and not isinstance(
         error, _BEYOND
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import torch
 from pydantic import PrivateAttr
 
 from shapecheck.dims.model import Dims, Size
@@ -15,14 +14,11 @@ from shapecheck.symbolic.dtypes import DRAFT_DTYPE, TARGET_DTYPE
 class TracedDims(Dims):
     """A Dims that hands out the sizes of a trace; names, owners and origins are unchanged."""
 
-    _traced: dict[str, int | torch.SymInt] = PrivateAttr(
-        default_factory=dict[str, "int | torch.SymInt"]
-    )
+    # A SymInt passes for an int everywhere but in isinstance.
+    _traced: dict[str, int] = PrivateAttr(default_factory=dict[str, int])
 
     @staticmethod
-    def of(
-        dims: Dims | None, sizes: Mapping[str, int | torch.SymInt], owners: Mapping[str, Owner]
-    ) -> TracedDims:
+    def of(dims: Dims | None, sizes: Mapping[str, int], owners: Mapping[str, Owner]) -> TracedDims:
         """The Dims of one trace, over a real pair's or over the vocabulary."""
         if dims is not None:
             known = dict(dims.sizes)
@@ -38,6 +34,11 @@ class TracedDims(Dims):
         )
         traced._traced.update({name: sizes[name] for name in known if name in sizes})
         return traced
+
+    @property
+    def symbolic(self) -> bool:
+        """True: the numbers are symbols."""
+        return True
 
     def __getitem__(self, name: str) -> int:
         """The symbol of `name`, or the error of Dims when it has none."""

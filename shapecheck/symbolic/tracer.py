@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import copy
-import dataclasses
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -24,6 +22,7 @@ from shapecheck.symbolic.domains import Domains, Ids, Offset
 from shapecheck.symbolic.dtypes import DRAFT_DTYPE, TARGET_DTYPE
 from shapecheck.symbolic.hints import Plan, Setting, plan
 from shapecheck.symbolic.loader import SourceTree
+from shapecheck.symbolic.model_config import with_sizes
 from shapecheck.symbolic.recorder import Recorder
 from shapecheck.symbolic.report import Allowed, Report, build_report
 from shapecheck.symbolic.shape_env import (
@@ -40,17 +39,6 @@ Dtype = torch.dtype | Model
 Config = TypeVar("Config")
 Result = TypeVar("Result")
 Made = TypeVar("Made")
-
-# Attributes of a HF config and the dimension each one is.
-_CONFIG_FIELDS = {
-    "hidden_size": "hidden",
-    "intermediate_size": "ffn",
-    "vocab_size": "vocab",
-    "num_attention_heads": "heads",
-    "num_key_value_heads": "kv_heads",
-    "head_dim": "head_dim",
-    "num_hidden_layers": "layers",
-}
 
 
 class Trace:
@@ -69,7 +57,7 @@ class Trace:
         self._env = RecordingShapeEnv(self.recorder)
         self._fake = fake_mode(self._env)
         self._trees: dict[str, SourceTree] = {}
-        self._sizes: dict[str, int | torch.SymInt] = {}
+        self._sizes: dict[str, int] = {}
         for name, number in numbers.numbers.items():
             if numbers.is_symbol(name):
                 symbol, size = self._env.named_size(name, number)
@@ -104,15 +92,16 @@ class Trace:
     ) -> torch.Tensor:
         """A fake tensor of the named shape; `ids` marks its values as ids of that vocabulary."""
         sizes = [self._evaluate(axis) for axis in parse_shape(shape).axes]
-        real = self.dtype(dtype) if isinstance(dtype, str) else dtype
+        real = dtype if isinstance(dtype, torch.dtype) else self.dtype(dtype)
         made = torch.empty(sizes, dtype=real, device=device)
         if ids is not None:
             self.ids(made, f"{ids}_vocab")
         return made
 
     def make(self, cls: type[Made], *, phase: str | None = None, **sizes: str | int) -> Made:
-        """A carrier with a fake tensor in every field; a keyword sets a name, `tokens="bs*topk"`."""
-        return make(cls, self.dims, phase=phase, **self._per_call(sizes))
+        """A carrier with a fake tensor in every field; keywords set names, `tokens="bs*topk"`."""
+        rows = self._per_call(sizes)
+        return make(cls, self.dims, rows.pop("bs"), phase=phase, **rows)  # pyright: ignore[reportArgumentType]  # names of dims
 
     def call(
         self,
@@ -126,7 +115,8 @@ class Trace:
         `given` holds arguments by name, `sizes` sets names like `make`. Raises ShapecheckError
         for a function without a contract.
         """
-        made = make_arguments(function, self.dims, given=given, **self._per_call(sizes))
+        rows = self._per_call(sizes)
+        made = make_arguments(function, self.dims, rows.pop("bs"), given=given, **rows)  # pyright: ignore[reportArgumentType]  # names of dims
         return function(*receiver, **made)
 
     def load(self, root: str | Path, target: str) -> Any:
@@ -143,17 +133,7 @@ class Trace:
 
     def config(self, config: Config, model: Model) -> Config:
         """A copy of a HF-style config (object, dataclass or mapping) whose sizes are `model`'s."""
-        sizes = {
-            field: self._sizes[f"{model}_{size}"]
-            for field, size in _CONFIG_FIELDS.items()
-            if f"{model}_{size}" in self._sizes and _has(config, field)
-        }
-        if not sizes:
-            raise ShapecheckError(
-                f"config({type(config).__name__}): none of {', '.join(_CONFIG_FIELDS)} is there; "
-                "pass the model's own config, or read sizes from t.dims"
-            )
-        return _with_fields(config, sizes)
+        return with_sizes(config, model, self._sizes)
 
     def ids(self, tensor: torch.Tensor, axis: str) -> torch.Tensor:
         """Declare that the values count along `axis`, for example `target_vocab`."""
@@ -207,7 +187,7 @@ class Trace:
         )
 
     @contextmanager
-    def active(self, packages: Iterable[str]) -> Iterator[Trace]:
+    def active(self, packages: Iterable[str]) -> Generator[Trace]:
         """The block in which torch is traced."""
         with ExitStack() as stack:
             stack.enter_context(constructs(packages, self.recorder.hint))
@@ -247,7 +227,7 @@ def trace(
     setting: Setting | str = Setting.EQUAL,
     hints: Mapping[str, int] | None = None,
     within: Iterable[str] = (),
-) -> Iterator[Trace]:
+) -> Generator[Trace]:
     """Trace the block: `t.report()` says which named dimensions had to be equal.
 
     `dims` gives names and numbers of a real pair; without it every name of the vocabulary gets a
@@ -283,21 +263,3 @@ def _owner(name: str, dims: Dims | None) -> Owner:
 def _is_per_call(name: str) -> bool:
     declared = lookup(name)
     return declared is not None and declared.per_call
-
-
-def _has(config: object, field: str) -> bool:
-    if isinstance(config, Mapping):
-        return field in config
-    return getattr(config, field, None) is not None
-
-
-def _with_fields(config: Any, sizes: Mapping[str, int | torch.SymInt]) -> Any:
-    if isinstance(config, Mapping):
-        return {**config, **sizes}
-    if dataclasses.is_dataclass(config) and getattr(config, "__dataclass_params__").frozen:
-        return dataclasses.replace(config, **sizes)
-    changed = copy.copy(config)
-    for field, size in sizes.items():
-        # Configs that check types at assignment would refuse a symbol.
-        object.__setattr__(changed, field, size)
-    return changed

@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from shapecheck.diagnostics import Severity
-from shapecheck.symbolic import Report, Trace, trace
+from shapecheck.symbolic import Report, trace
 
 SOURCE = Path(__file__).with_name("mini_engine.py")
 NAME = "shapecheck_mini_engine"
