@@ -155,10 +155,10 @@ class Domains:
 
     def _range(self, args: tuple[Any, ...], result: object) -> None:
         # arange(end), arange(0, end), randint(high, size), randint(0, high, size)
-        bounded_below = len(args) > 1 and isinstance(args[1], int | torch.SymInt)
-        if bounded_below and args[0] != 0:
+        limits = [arg for arg in args[:2] if isinstance(arg, int | torch.SymInt)]
+        if len(limits) == 2 and limits[0] != 0:
             return
-        name = self.recorder.single_name(expression(args[1 if bounded_below else 0]))
+        name = self.recorder.single_name(expression(limits[-1])) if limits else None
         if name is not None and self.recorder.owners[name] in _MODELS:
             for made in tensors(result):
                 self.tag(made, Ids(name))
@@ -197,7 +197,7 @@ class Domains:
             self._report(f"{tag.name} ids index an axis of {name}", name, tag.name)
 
     def _conflict(self, left: str, right: str) -> bool:
-        owners = {self.recorder.owners[left], self.recorder.owners[right]}
+        owners = frozenset({self.recorder.owners[left], self.recorder.owners[right]})
         return owners == _MODELS and not self._same(left, right)
 
     def _same(self, left: str, right: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -61,12 +61,14 @@ class Judge:
 
     def equations(self, expr: Expression, answer: bool) -> list[Equation]:
         """What `expr` being `answer` says must be equal and is not the same by itself."""
-        found: list[Equation] = []
-        for left, right in _deciding(expr, answer, self):
-            equation = self._judge(left, right)
-            if equation is not None and equation not in found:
-                found.append(equation)
-        return found
+        if isinstance(expr, sympy.Not):
+            return self.equations(expr.args[0], not answer)
+        if isinstance(expr, (sympy.And, sympy.Or)):
+            return self._connective(expr, answer)
+        if isinstance(expr, sympy.Eq if answer else sympy.Ne):
+            equation = self._judge(*expr.args)
+            return [] if equation is None else [equation]
+        return []
 
     def wanted(self, expr: Expression) -> list[Equation]:
         """The equations that a refused relation would have needed."""
@@ -116,6 +118,14 @@ class Judge:
     def _named(self, expr: Expression) -> bool:
         return all(symbol in self.names for symbol in expr.free_symbols)
 
+    def _connective(self, expr: Expression, answer: bool) -> list[Equation]:
+        agreeing = [arg for arg in expr.args if bool(self.value(arg)) is answer]
+        needed = [self.equations(arg, answer) for arg in agreeing]
+        if isinstance(expr, sympy.Or) is answer:
+            # One part decides alone: the one that needs least, and nothing if one needs nothing.
+            return min(needed, key=len, default=[])
+        return list(dict.fromkeys(equation for part in needed for equation in part))
+
     def _judge(self, left: Expression, right: Expression) -> Equation | None:
         merged = self.merged
         left, right = (_plain(side.xreplace(merged)) for side in (left, right))
@@ -162,33 +172,6 @@ class Judge:
 def _holds(relation: Expression, numbers: Mapping[Expression, Expression]) -> bool:
     left, right = (side.xreplace(numbers) for side in relation.args)
     return bool(relation.func(left, right))
-
-
-def _deciding(
-    expr: Expression, answer: bool, judge: Judge
-) -> Iterator[tuple[Expression, Expression]]:
-    if isinstance(expr, sympy.Not):
-        yield from _deciding(expr.args[0], not answer, judge)
-    elif isinstance(expr, (sympy.And, sympy.Or)):
-        yield from _of_connective(expr, answer, judge)
-    elif (isinstance(expr, sympy.Eq) and answer) or (isinstance(expr, sympy.Ne) and not answer):
-        left, right = expr.args
-        yield left, right
-
-
-def _of_connective(
-    expr: Expression, answer: bool, judge: Judge
-) -> Iterator[tuple[Expression, Expression]]:
-    decides_alone = isinstance(expr, sympy.Or) is answer
-    agreeing = [arg for arg in expr.args if bool(judge.value(arg)) is answer]
-    if not decides_alone:
-        for arg in agreeing:
-            yield from _deciding(arg, answer, judge)
-        return
-    # One atom that needs no coincidence is enough for the whole.
-    needed = [list(_deciding(arg, answer, judge)) for arg in agreeing]
-    if needed and all(needed):
-        yield from min(needed, key=len)
 
 
 def _plain(expr: Expression) -> Expression:

@@ -15,6 +15,9 @@ SOURCE = Path(__file__).with_name("mini_engine.py")
 NAME = "shapecheck_mini_engine"
 TEXT = SOURCE.read_text(encoding="utf-8")
 
+# Short loops: the phases are the same ones.
+FEW = {"num_steps": 2, "num_aux": 2}
+
 SETTINGS = [
     pytest.param({}, id="equal"),
     pytest.param({"hints": {"bs": 0}}, id="bs=0"),
@@ -202,7 +205,7 @@ def traced(path: Path, *, steps: int = 1, hints=None, **settings) -> Report:
     """The report of the whole engine under one setting."""
     module = load(path)
     try:
-        with trace(within=[NAME], hints={"num_steps": 3, **(hints or {})}, **settings) as t:
+        with trace(within=[NAME], hints={**FEW, **(hints or {})}, **settings) as t:
             t.run(module.run, t, steps)
     finally:
         del sys.modules[NAME]
