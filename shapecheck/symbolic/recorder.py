@@ -14,7 +14,7 @@ from shapecheck.symbolic.evidence import DataHint, Evidence, Meeting, Specialise
 from shapecheck.symbolic.expressions import Equation, Expression, Judge
 from shapecheck.symbolic.guards import Guard, guard_at
 from shapecheck.symbolic.provenance import birthplace, describe, made_at, shape_text, taint, taints
-from shapecheck.symbolic.shape_env import expression, is_refusal
+from shapecheck.symbolic.shape_env import Question, expression, is_refusal
 
 # Widths are never counted with; these are, in loops over steps, branches, layers and heads.
 _COUNTED_OWNERS = (Owner.ALGORITHM, Owner.BATCH)
@@ -31,6 +31,10 @@ _BOUNDED = frozenset(
         "scatter_",
         "scatter_add_",
     ]
+)
+# Calls that choose between a view and a copy: their kernels ask about strides.
+_LAYOUT_CALLS = frozenset(
+    ["contiguous", "is_contiguous", "reshape", "flatten", "view", "clone", "to", "ravel"]
 )
 _COUNTED_ENDINGS = ("_layers", "_heads")
 
@@ -60,24 +64,23 @@ class Recorder:
 
     # -- what torch asks ---------------------------------------------------------------------
 
-    def truth(
-        self, expr: Expression, *, fallback: bool | None = None, required: bool = False
-    ) -> bool:
+    def truth(self, expr: Expression, question: Question) -> bool:
         """The answer by the hints; an equality that holds by coincidence becomes evidence."""
         if not self._data.isdisjoint(expr.free_symbols):
-            return self._truth_of_data(expr, fallback=fallback, required=required)
+            return self._truth_of_data(expr, question)
         answer = self._answers.get(expr)
         if answer is None:
             answer = self._answers[expr] = bool(self.judge.value(expr))
-        if not answer and self.operation is not None and fallback is None:
-            self.operation.refused.append(expr)
-        if len(expr.free_symbols) < 2:
+        operation, soft = self.operation, question.fallback is not None
+        if operation is not None and not answer and not soft:
+            operation.refused.append(expr)
+        if len(expr.free_symbols) < 2 or self._is_layout(question):
             return answer
         equations = self.judge.equations(expr, answer)
-        if fallback is not None and equations:
+        if soft and equations:
             # Who can do without the answer asks again, with _check, if it matters.
-            return fallback
-        self._hear(expr, answer, equations, soft=fallback is not None)
+            return bool(question.fallback)
+        self._hear(expr, answer, equations, soft=soft)
         return answer
 
     def number(self, expr: Expression) -> int | float:
@@ -288,10 +291,16 @@ class Recorder:
             self.owners[name] in _COUNTED_OWNERS or name.endswith(_COUNTED_ENDINGS)
         )
 
-    def _truth_of_data(self, expr: Expression, *, fallback: bool | None, required: bool) -> bool:
-        if fallback is not None:
-            return fallback
-        if required:
+    def _is_layout(self, question: Question) -> bool:
+        if question.about_layout:
+            return True
+        calls_for_layout = self.operation is not None and self.operation.name in _LAYOUT_CALLS
+        return calls_for_layout and question.from_kernel and not question.required
+
+    def _truth_of_data(self, expr: Expression, question: Question) -> bool:
+        if question.fallback is not None:
+            return question.fallback
+        if question.required:
             return True
         if self.operation is not None:
             return bool(self.judge.value(expr))

@@ -13,7 +13,7 @@ this one answers every question from the hints, keeps nothing, and tells a liste
 from __future__ import annotations
 
 import inspect
-from typing import Protocol, TypeAlias, cast
+from typing import NamedTuple, Protocol, TypeAlias, cast
 
 import sympy
 import torch
@@ -36,17 +36,27 @@ Operator: TypeAlias = OpOverload[..., object]
 """One overload of one torch operator, as a dispatch mode gets it."""
 
 
+_SYM_NODE = inspect.getfile(SymNode)
+
+
+class Question(NamedTuple):
+    """How torch asked.
+
+    `fallback` is set when the asker can do without an answer, `required` when it goes on only if
+    the relation holds, `about_layout` when it chooses between a view and a copy and needs nothing.
+    """
+
+    fallback: bool | None = None
+    required: bool = False
+    about_layout: bool = False
+    from_kernel: bool = False
+
+
 class Listener(Protocol):
     """Who answers what the traced code asks about sizes."""
 
-    def truth(
-        self, expr: Expression, *, fallback: bool | None = None, required: bool = False
-    ) -> bool:
-        """Whether the relation holds.
-
-        `fallback` is set when the asker can do without an answer, `required` when it goes on only
-        if the relation holds.
-        """
+    def truth(self, expr: Expression, question: Question) -> bool:
+        """Whether the relation holds."""
         ...
 
     def number(self, expr: Expression) -> int | float:
@@ -79,7 +89,7 @@ class RecordingShapeEnv(ShapeEnv):
         if orig_expr.is_number or orig_expr in (sympy.true, sympy.false):
             return orig_expr
         if isinstance(orig_expr, (sympy.Rel, sympy.logic.boolalg.BooleanFunction)):
-            return sympy.sympify(self._listener.truth(orig_expr, fallback=fallback_value))
+            return sympy.sympify(self._listener.truth(orig_expr, _question(fallback_value)))
         return sympy.sympify(self._listener.number(orig_expr))
 
     def guard_or_defer_runtime_assert(  # pyright: ignore[reportIncompatibleVariableOverride]  # the base is wrapped in an lru_cache
@@ -88,7 +98,7 @@ class RecordingShapeEnv(ShapeEnv):
         """Deferring would hide the question, so it is answered at once."""
         if orig_expr in (sympy.true, sympy.false):
             return bool(orig_expr)
-        return self._listener.truth(orig_expr, required=True)
+        return self._listener.truth(orig_expr, Question(required=True))
 
     def create_unbacked_symint(self, source: object = None) -> torch.SymInt:
         """torch's data-dependent size, announced to the listener."""
@@ -116,6 +126,38 @@ class RecordingShapeEnv(ShapeEnv):
         """
         symbol = self.create_symbol(hint, ConstantSource(name), dynamic_dim=DimDynamic.DYNAMIC)
         return symbol, cast(int, self.create_symintnode(symbol, hint=hint))
+
+
+# What stands between a question and who asks it.
+_PLUMBING = frozenset(
+    """evaluate_sym_node evaluate guard_bool bool_ __bool__ expect_true _guard_or guard_or_false
+    guard_or_true maybe_guard_or_false maybe_guard_or_true guard_size_oblivious _check _check_with
+    _check_index _check_value _check_type _hinted_eq""".split()
+)
+_LAYOUT = ("contiguous", "stride", "dense", "channels_last", "_perm", "_collapse_view", "core_alg")
+
+
+def _question(fallback: bool | None) -> Question:
+    frame = inspect.currentframe()
+    frame = frame.f_back if frame is not None else None  # evaluate_expr
+    passed: set[str] = set()
+    last = None
+    while frame is not None and (frame.f_back is not None):
+        frame = frame.f_back
+        if frame.f_code.co_name not in _PLUMBING:
+            break
+        last = frame
+        passed.add(frame.f_code.co_name)
+    asker = frame.f_code.co_name if frame is not None else ""
+    # From C++ the last step is a method of SymNode, from Python it is a bool() or a function.
+    from_kernel = last is not None and last.f_code.co_filename == _SYM_NODE
+    layout = any(part in asker for part in _LAYOUT) or "_hinted_eq" in passed
+    return Question(
+        fallback=fallback,
+        required="expect_true" in passed,
+        about_layout=layout or (from_kernel and fallback is not None),
+        from_kernel=from_kernel,
+    )
 
 
 def fake_mode(env: RecordingShapeEnv) -> FakeTensorMode:

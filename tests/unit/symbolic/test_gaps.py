@@ -8,9 +8,7 @@ import torch
 from shapecheck.symbolic import trace
 
 EQUAL = [
-    lambda t, rows: t.tensor("bs target_hidden").index_put_(
-        (rows,), t.tensor("bs draft_hidden")
-    ),
+    lambda t, rows: t.tensor("bs target_hidden").index_put_((rows,), t.tensor("bs draft_hidden")),
     lambda t, rows: t.tensor("bs target_hidden").__setitem__(rows, t.tensor("bs draft_hidden")),
     lambda t, rows: t.tensor("bs target_hidden").__setitem__(
         (slice(None), rows), t.tensor("topk bs")

@@ -6,7 +6,7 @@ import pytest
 
 from shapecheck.symbolic.guards import Guard, guard_at
 
-SOURCE = '''\
+SOURCE = """\
 def f(a, b):
     assert a.shape == b.shape
     if a.shape != b.shape:
@@ -29,7 +29,7 @@ def f(a, b):
         a.copy_(b)
     else:
         a = b
-'''
+"""
 
 
 @pytest.mark.parametrize(
