@@ -21,6 +21,7 @@ from shapecheck.spec import (
     TensorSpec,
     TupleSpec,
     UnionSpec,
+    absent_tensor,
     alternative,
     carrier_of,
     contract_of,
@@ -156,7 +157,8 @@ class _Maker:
             case TensorSpec():
                 return self._tensor(spec, path)
             case OptionalSpec(item=item):
-                return None if self._missing(item) else self.value(item, path)
+                missing = absent_tensor(item, self.dims, self.phase) is not None
+                return None if missing else self.value(item, path)
             case PhasedSpec():
                 return self.value(alternative(spec, path, self.phase), path)
             case CarrierSpec(cls=cls):
@@ -172,11 +174,6 @@ class _Maker:
                 return _BLANKS[hint]
             case HintSpec(hint=hint):
                 raise ShapecheckError(f"make: no blank value for {path}: {hint}; build it by hand")
-
-    def _missing(self, spec: Spec) -> bool:
-        return isinstance(spec, TensorSpec) and any(
-            name in self.dims and self.dims.get(name) is None for name in spec.shape.names()
-        )
 
     def _tensor(self, spec: TensorSpec, path: str) -> torch.Tensor:
         import torch

@@ -6,8 +6,9 @@ from typing import TypeVar
 
 from shapecheck.dims.model import Dims
 from shapecheck.errors import ContractTextError
-from shapecheck.runtime.emit import Emitter, Value
+from shapecheck.runtime.emit import Emitter
 from shapecheck.runtime.numbers import Numbers, variable
+from shapecheck.runtime.opened import Value
 from shapecheck.runtime.plan import judges
 from shapecheck.runtime.report import Reporter
 from shapecheck.runtime.stats import Tally

@@ -124,9 +124,7 @@ class FunctionContract:
             where = f"{self.where}({name})"
             if name == self.receiver and name == "self" and owner is not None:
                 if isinstance(owner.__dict__.get(ATTRIBUTE), CarrierContract):
-                    parameters.append(
-                        ParameterSpec(name=name, kind=parameter.kind, spec=CarrierSpec(cls=owner))
-                    )
+                    parameters.append(ParameterSpec(name=name, spec=CarrierSpec(cls=owner)))
             elif name in hints:
                 if _is_dims(hints[name]):
                     dims_parameter = name
@@ -139,7 +137,7 @@ class FunctionContract:
                     if not isinstance(spec, HintSpec):
                         raise refusal(where, "tensors in **kwargs have no names", "name them")
                     spec = HintSpec(hint=dict[str, spec.hint])
-                parameters.append(ParameterSpec(name=name, kind=parameter.kind, spec=spec))
+                parameters.append(ParameterSpec(name=name, spec=spec))
         yields, returns = self._results(hints)
         return ContractSpec(
             where=self.where,

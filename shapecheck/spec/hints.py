@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections.abc
 import types
 import typing
+from dataclasses import replace
 from typing import Annotated, Any, NewType, Union, cast, get_args, get_origin
 
 from jaxtyping import AbstractArray
@@ -189,8 +190,7 @@ def _is_mark(mark: object) -> bool:
 def _on_tensors(spec: Spec, where: str, mark: str, **change: Any) -> Spec:
     match spec:
         case TensorSpec():
-            fields = {name: getattr(spec, name) for name in TensorSpec.__dataclass_fields__}
-            return TensorSpec(**{**fields, **change})
+            return replace(spec, **change)
         case OptionalSpec(item=item):
             return OptionalSpec(item=_on_tensors(item, where, mark, **change))
         case SequenceSpec(container=container, item=item):

@@ -101,8 +101,10 @@ def test_capacity_rank_and_dtype() -> None:
     assert "rank differs" in refused(buffers(), flat).diagnostic.message
 
 
+@pytest.mark.parametrize("name", ["off", "warn", "strict"])
 @pytest.mark.parametrize("side", ["buffers", "live"])
-def test_a_missing_partner(side: str) -> None:
+def test_a_missing_partner_raises_at_every_level(level, side: str, name: str) -> None:
+    level(name)
     made, crossing = buffers(), live()
     owner = made if side == "buffers" else crossing
     owner.probs = torch.zeros(4 if side == "buffers" else 3, 2)

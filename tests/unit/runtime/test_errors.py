@@ -317,6 +317,13 @@ def test_no_data_is_read_on_failure(dims: Dims, broken) -> None:
     assert error.diagnostic.code
 
 
+def test_no_data_is_read_on_success(dims: Dims) -> None:
+    good = batch()
+    good.hidden_states = good.hidden_states.as_subclass(Untouchable)
+    good.input_ids = good.input_ids.as_subclass(Untouchable)
+    assert worker(dims).forward_draft_extend(good) is good.input_ids
+
+
 @pytest.mark.parametrize("value", [lambda t: t, lambda t: [t], lambda t: {"a": (t,)}])
 def test_no_tensor_is_shown_by_beartype(dims: Dims, value) -> None:
     @contract

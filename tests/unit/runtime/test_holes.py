@@ -172,15 +172,6 @@ def test_an_idle_carrier_of_the_wrong_width_fails_at_its_producer(dims: Dims) ->
         Producer().idle()
 
 
-@carrier
-@dataclass
-class Merging:
-    hidden: Annotated[Float[Tensor, "bs draft_hidden"], dtype("draft")]
-    index: Int64[Tensor, "bs topk"]
-
-    def merge(self, other: Self) -> None: ...
-
-
 def merging():
     @carrier
     @dataclass
@@ -302,6 +293,37 @@ def test_a_required_field_of_an_absent_width_is_refused(dims: Dims) -> None:
 
     with pytest.raises(ContractTextError, match=r"a width this pair does not have; annotate"):
         step(torch.zeros(3, 4), torch.zeros(3, dtype=torch.int64), dims)
+
+
+def test_an_optional_carrier_of_an_absent_width_must_be_none(dims: Dims) -> None:
+    @carrier
+    @dataclass
+    class Recurrent:
+        hidden: Float32[Tensor, "bs recurrent_hidden"]
+
+    @contract
+    def step(lens: Int64[Tensor, "bs"], it: Recurrent | None, dims: Dims) -> None: ...
+
+    lens = torch.zeros(3, dtype=torch.int64)
+    step(lens, None, dims)
+    with pytest.raises(ShapeContractError, match="recurrent_hidden has no number") as caught:
+        step(lens, Recurrent(torch.zeros(3, 4)), dims)
+    assert "expected None      got " in str(caught.value)
+
+
+def test_the_field_that_bound_a_name_is_not_guessed(dims: Dims) -> None:
+    @carrier
+    @dataclass
+    class Loose:
+        first: Int64[Tensor, "bs"] | None = None
+        second: Int64[Tensor, "bs"] | None = None
+        third: Int64[Tensor, "bs"] | None = None
+
+    three, four = torch.zeros(3, dtype=torch.int64), torch.zeros(4, dtype=torch.int64)
+    with pytest.raises(
+        ShapeContractError, match=r"bs is 3 \(bound by carrier\.first or carrier\.second\)"
+    ):
+        Loose(None, three, four).check(dims)
 
 
 def test_a_name_without_a_number_says_how_to_give_one(dims: Dims) -> None:

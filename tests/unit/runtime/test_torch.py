@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch._dynamo.utils import counters
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from shapecheck import Dims, ShapeContractError, carrier, contract, ids
+from shapecheck import Dims, ShapeContractError, carrier, contract, ids, invariant
 
 from .conftest import pair_dims
 
@@ -140,6 +140,21 @@ def test_inference_mode(dims: Dims) -> None:
             made.step(state(width=32))
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_no_synchronisation_on_cuda(dims: Dims) -> None:
+    made = worker(dims)
+    right, wrong = state(device="cuda"), state(width=32, device="cuda")
+    made.step(right)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        made.step(right)
+        with pytest.raises(ShapeContractError, match=r"got float32\[3, 32\] on cuda:0"):
+            made.step(wrong)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
 def test_parameters_and_subclasses_are_tensors(dims: Dims) -> None:
     made = worker(dims)
     made.step(State(nn.Parameter(torch.zeros(3, 16)), torch.zeros(3, dtype=torch.int64)))
@@ -159,6 +174,29 @@ def test_full_reads_no_data_that_is_not_there(level, dims: Dims) -> None:
         marked(torch.zeros(3, 2).long(), torch.zeros(3).long(), dims)
     with FakeTensorMode():
         marked(torch.zeros(3, 2).long(), torch.zeros(3).long(), dims)
+
+
+def test_full_traces_whole_inside_compile(level, dims: Dims) -> None:
+    level("full")
+
+    class Worker:
+        def __init__(self) -> None:
+            self.dims = dims
+
+        @contract
+        def step(
+            self, index: Annotated[Int64[Tensor, "bs topk"], ids("draft")]
+        ) -> Int64[Tensor, "bs topk"]:
+            return index + 1
+
+        @invariant(step)
+        def grows(index: Tensor, result: Tensor) -> Tensor:
+            return result > index
+
+    made, index = Worker(), torch.zeros(3, 2, dtype=torch.int64)
+    made.step(index)
+    compiled = torch.compile(lambda it: made.step(it), backend="eager", fullgraph=True)
+    assert torch.equal(compiled(index), torch.ones(3, 2, dtype=torch.int64))
 
 
 def test_threads_do_not_mix() -> None:

@@ -68,6 +68,27 @@ def test_a_name_of_dims_may_occur_once_when_dims_is_in_reach() -> None:
         def loose(state: State) -> None: ...
 
 
+def test_the_members_of_a_union_do_not_help_one_another() -> None:
+    @carrier
+    @dataclass
+    class Ragged:
+        ids: Int64[Tensor, "tokens"]
+
+    @carrier
+    @dataclass
+    class Flat:
+        ids: Int64[Tensor, "tokens topk"]
+
+    with pytest.raises(ContractTextError, match=r"'tokens' occurs only in argument it\.ids"):
+
+        @contract
+        def step(it: Ragged | Flat, dims: Dims) -> None: ...
+
+    @contract
+    def both(it: Ragged | Flat, dims: Dims) -> Int64[Tensor, "tokens"]:
+        return it.ids
+
+
 def test_a_contract_without_tensors_is_refused() -> None:
     with pytest.raises(ContractTextError, match="names no tensor and no carrier"):
 
