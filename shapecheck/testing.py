@@ -120,7 +120,7 @@ def make_arguments(
             or declared.kind in (declared.VAR_POSITIONAL, declared.VAR_KEYWORD)
         ):
             continue
-        made[parameter.name] = maker._value(parameter.spec, f"{contract.where}({parameter.name})")
+        made[parameter.name] = maker.value(parameter.spec, f"{contract.where}({parameter.name})")
     if contract.spec.dims_parameter is not None:
         made.setdefault(contract.spec.dims_parameter, dims)
     return made
@@ -147,29 +147,29 @@ class _Maker:
                 self.used.add(item.name)
                 value = None
             else:
-                value = self._value(item.spec, f"{path}.{item.name}")
+                value = self.value(item.spec, f"{path}.{item.name}")
             if blank[item.name].init:
                 given[item.name] = value
         return cls(**given)
 
-    def _value(self, spec: Spec, path: str) -> object:
+    def value(self, spec: Spec, path: str) -> object:
         match spec:
             case TensorSpec():
                 return self._tensor(spec, path)
             case OptionalSpec(item=item):
                 missing = absent_tensor(item, self.dims, self.phase) is not None
-                return None if missing else self._value(item, path)
+                return None if missing else self.value(item, path)
             case PhasedSpec():
-                return self._value(alternative(spec, path, self.phase), path)
+                return self.value(alternative(spec, path, self.phase), path)
             case CarrierSpec(cls=cls):
                 return self.carrier(cast("type[object]", cls), path)
             case UnionSpec(items=items):
                 return self.carrier(cast("type[object]", items[0].cls), path)
             case SequenceSpec(container=container, item=item):
-                items = [self._value(item, f"{path}[{index}]") for index in range(_LIST_LENGTH)]
+                items = [self.value(item, f"{path}[{index}]") for index in range(_LIST_LENGTH)]
                 return tuple(items) if container is tuple else items
             case TupleSpec(items=items):
-                return tuple(self._value(item, f"{path}[{i}]") for i, item in enumerate(items))
+                return tuple(self.value(item, f"{path}[{i}]") for i, item in enumerate(items))
             case HintSpec(hint=hint) if hint in _BLANKS:
                 return _BLANKS[hint]
             case HintSpec(hint=hint):

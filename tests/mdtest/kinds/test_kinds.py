@@ -1,7 +1,8 @@
 """The thirteen kinds of size bug, each with its fixed twin: which tier sees which.
 
 A document has three blocks: the bug, the fixed twin, and `run(t)`, which drives either under trace.
-A line that trace has to report ends in `# trace: CODE`; the fixed twin has to be clean.
+A line that trace has to report ends in `# trace: CODE`, one for lint in `# error: CODE`; the fixed
+twin has to be clean.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ HERE = Path(__file__).parent
 KINDS = 13
 _BLOCK = re.compile(r"^## (?P<role>\w+)\n+```python (?P<file>\S+)\n(?P<code>.*?)^```$", re.M | re.S)
 _MARK = re.compile(r"# trace: (?P<code>SHP\d+)")
+_LINT = re.compile(r"# error: (?P<code>SHP\d+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,3 +85,16 @@ def test_the_fixed_twin_is_clean(kind, traced):
     errors = [item for item in report.findings if item.severity is Severity.ERROR]
     assert errors == []
     assert report.vacuous is None, report.text()
+
+
+def test_the_documented_table_says_what_the_marks_say():
+    page = (HERE.parents[2] / "docs" / "trace.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| (\S+) \| (\S+) \|$", page, flags=re.M)
+    assert {name: (trace, lint) for name, trace, lint in rows} == {
+        kind.name: (_first(_MARK, kind.bug), _first(_LINT, kind.bug)) for kind in KIND
+    }
+
+
+def _first(mark: re.Pattern[str], text: str) -> str:
+    found = mark.search(text)
+    return found["code"] if found else "-"
