@@ -68,7 +68,8 @@ class ContractMachine(RuleBasedStateMachine):
                 known = self._known(parameter.spec.cls, counts)
                 if known and data.draw(st.booleans(), label=f"reuse {parameter.name}"):
                     given[parameter.name] = data.draw(st.sampled_from(known))
-        made = make_arguments(method, self.dims, **{"bs": 1, **counts}, given=given)
+        known = {"bs": 1, **counts}
+        made = make_arguments(method, self.dims, given=given, **known)  # pyright: ignore[reportArgumentType]  # names of dims
         result = method(**made)
         if hasattr(type(result), "__shapecheck__"):
             self._returned.append((result, counts))

@@ -45,14 +45,12 @@ def carriers(
     optional = [field.name for field in fields if isinstance(field.spec, OptionalSpec)]
     drawn = st.fixed_dictionaries({name: rows() for name in free})
     absent = st.sets(st.sampled_from(optional)) if optional else st.just(set[str]())
-    return st.builds(
-        lambda counts, left_out, seed: make(
-            cls, dims, **{"bs": 1, **sizes, **counts}, phase=phase, absent=left_out, seed=seed
-        ),
-        drawn,
-        absent,
-        _seeds(),
-    )
+
+    def build(counts: dict[str, int], left_out: set[str], seed: int) -> T:
+        known = {"bs": 1, **sizes, **counts}
+        return make(cls, dims, phase=phase, absent=left_out, seed=seed, **known)  # pyright: ignore[reportArgumentType]  # names of dims
+
+    return st.builds(build, drawn, absent, _seeds())
 
 
 def arguments(
@@ -76,13 +74,12 @@ def arguments(
     spec = contract.spec
     free = _free_names((root for _, root in roots(spec)), spec.phase, sizes)
     drawn = st.fixed_dictionaries({name: rows() for name in free})
-    return st.builds(
-        lambda counts, seed: make_arguments(
-            function, dims, **{"bs": 1, **sizes, **counts}, given=given, seed=seed
-        ),
-        drawn,
-        _seeds(),
-    )
+
+    def build(counts: dict[str, int], seed: int) -> dict[str, object]:
+        known = {"bs": 1, **sizes, **counts}
+        return make_arguments(function, dims, given=given, seed=seed, **known)  # pyright: ignore[reportArgumentType]  # names of dims
+
+    return st.builds(build, drawn, _seeds())
 
 
 def _seeds() -> st.SearchStrategy[int]:

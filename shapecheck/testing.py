@@ -98,8 +98,8 @@ def make_arguments(
     contract = contract_of(function)
     if contract is None:
         raise ShapecheckError(
-            f"make_arguments({getattr(function, '__qualname__', function)!r}): it has no @contract; "
-            "decorate it, or build its arguments by hand"
+            f"make_arguments({getattr(function, '__qualname__', function)!r}): it has no "
+            "@contract; decorate it, or build its arguments by hand"
         )
     maker = _Maker(
         dims=dims,

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from shapecheck.dims.vocabulary import Owner
 from shapecheck.symbolic.evidence import Meeting
 from shapecheck.symbolic.operands import tensors
 from shapecheck.symbolic.shape_env import Operator, expression, storage_key
@@ -88,7 +87,6 @@ _KEEPS: frozenset[object] = frozenset(
 _RANGES: frozenset[object] = frozenset({_aten.arange, _aten.randint})
 _SUMS: frozenset[object] = frozenset({_aten.add, _aten.add_})
 _INTEGERS = (torch.int64, torch.int32)
-_MODELS = frozenset({Owner.TARGET, Owner.DRAFT})
 
 
 @dataclass(slots=True)
@@ -159,7 +157,7 @@ class Domains:
         if len(limits) == 2 and limits[0] != 0:
             return
         name = self.recorder.single_name(expression(limits[-1])) if limits else None
-        if name is not None and self.recorder.owners[name] in _MODELS:
+        if name is not None and self.recorder.parties.is_model(name):
             for made in tensors(result):
                 self.tag(made, Ids(name))
 
@@ -197,8 +195,8 @@ class Domains:
             self._report(f"{tag.name} ids index an axis of {name}", name, tag.name)
 
     def _conflict(self, left: str, right: str) -> bool:
-        owners = frozenset({self.recorder.owners[left], self.recorder.owners[right]})
-        return owners == _MODELS and not self._same(left, right)
+        both = self.recorder.parties.are_both_models(left, right)
+        return both and not self._same(left, right)
 
     def _same(self, left: str, right: str) -> bool:
         return left == right or self.recorder.is_merged(left, right)

@@ -18,7 +18,7 @@ class Meeting:
     text: str
     names: frozenset[str]
     site: Site
-    sides: tuple[str, str] = ("", "")
+    sides: tuple[str, str] | None = None
     operation: str = ""
     origins: tuple[tuple[str, Site], ...] = ()
     refused: bool = False

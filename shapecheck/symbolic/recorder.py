@@ -8,35 +8,23 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from shapecheck.dims.vocabulary import Owner
 from shapecheck.symbolic.attribution import Site, current_site
 from shapecheck.symbolic.evidence import DataHint, Evidence, Meeting, Specialised
 from shapecheck.symbolic.expressions import Equation, Expression, Judge
 from shapecheck.symbolic.guards import Guard, guard_at
+from shapecheck.symbolic.parties import Parties
 from shapecheck.symbolic.provenance import birthplace, describe, made_at, shape_text, taint, taints
 from shapecheck.symbolic.shape_env import Question, expression, is_refusal
 
-# Widths are never counted with; these are, in loops over steps, branches, layers and heads.
-_COUNTED_OWNERS = (Owner.ALGORITHM, Owner.BATCH)
 # Calls that take a part of a tensor: here `n <= capacity` is a relation worth knowing.
 _BOUNDED = frozenset(
-    [
-        "__getitem__",
-        "__setitem__",
-        "narrow",
-        "split",
-        "topk",
-        "gather",
-        "scatter",
-        "scatter_",
-        "scatter_add_",
-    ]
-)
+    """__getitem__ __setitem__ narrow split topk gather scatter scatter_ scatter_add
+    scatter_add_""".split()  # noqa: SIM905  # a list fills a page
+)  # fmt: skip
 # Calls that choose between a view and a copy: their kernels ask about strides.
 _LAYOUT_CALLS = frozenset(
     ["contiguous", "is_contiguous", "reshape", "flatten", "view", "clone", "to", "ravel"]
 )
-_COUNTED_ENDINGS = ("_layers", "_heads")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,7 +42,7 @@ class Operation:
 class Recorder:
     """Listens to one trace; what it heard is in `evidence`."""
 
-    owners: dict[str, Owner]
+    parties: Parties
     judge: Judge = field(default_factory=Judge)
     evidence: Evidence = field(default_factory=Evidence)
     operation: Operation | None = None
@@ -72,7 +60,7 @@ class Recorder:
         if answer is None:
             answer = self._answers[expr] = bool(self.judge.value(expr))
         operation, soft = self.operation, question.fallback is not None
-        if operation is not None and not answer and not soft:
+        if operation is not None and not answer and question.required:
             operation.refused.append(expr)
         if len(expr.free_symbols) < 2 or self._is_layout(question):
             return answer
@@ -89,7 +77,11 @@ class Recorder:
         value = self.judge.value(expr)
         number = int(value) if value.is_integer else float(value)
         if self.operation is None:
-            self.judge.counted |= {s for s in expr.free_symbols if self._is_counted(s)}
+            self.judge.counted |= {
+                symbol
+                for symbol in expr.free_symbols
+                if symbol in self.judge.names and self.parties.may_count(self.judge.names[symbol])
+            }
         if self._data.isdisjoint(expr.free_symbols):
             self.evidence.specialised.setdefault(
                 (str(site), self.judge.text(expr)),
@@ -215,23 +207,23 @@ class Recorder:
             return
         order = self.judge.inequality(expr)
         if order is not None and len(order.names) > 1:
-            self.evidence.relate(order, self._owners(order), operation.site, holds=answer)
+            self.evidence.relate(order, self.parties.of(order.names), operation.site, holds=answer)
 
     def _compare(self, equation: Equation) -> None:
         site = current_site()
-        if self._is_evidence(equation):
-            self.evidence.compare(equation, self._owners(equation), site)
+        if self.parties.are_several(equation.names):
+            self.evidence.compare(equation, self.parties.of(equation.names), site)
         else:
             self.evidence.note(equation, site)
 
     def _meet(self, equation: Equation, operation: Operation, *, refused: bool = False) -> None:
-        if not (refused or self._is_evidence(equation)):
+        if not (refused or self.parties.are_several(equation.names)):
             self.evidence.note(equation, operation.site)
             return
         text, origins = self.describe_operands(operation, equation.names)
         self.add(
             Meeting(
-                code="SHP303" if self._only_rows(equation.names) else "SHP301",
+                code="SHP303" if self.parties.are_rows(equation.names) else "SHP301",
                 text=f"{equation}",
                 names=equation.names,
                 sides=(equation.left, equation.right),
@@ -258,7 +250,7 @@ class Recorder:
         text, origins = self.describe_operands(operation, names)
         self.add(
             Meeting(
-                code="SHP303" if self._only_rows(names) else "SHP301",
+                code="SHP303" if self.parties.are_rows(names) else "SHP301",
                 text=why,
                 names=names,
                 site=operation.site,
@@ -266,29 +258,6 @@ class Recorder:
                 origins=origins,
                 refused=True,
             )
-        )
-
-    def _owners(self, equation: Equation) -> frozenset[Owner]:
-        return frozenset(self.owners[name] for name in equation.names)
-
-    def _is_evidence(self, equation: Equation) -> bool:
-        """Whether the sizes belong to more than one: a model, or a count of rows of its own kind.
-
-        Heads and key/value heads of one model may well be equal; `topk` and `bs` have no reason to.
-        """
-        return len({self._party(name) for name in equation.names}) > 1
-
-    def _party(self, name: str) -> str:
-        owner = self.owners[name]
-        return str(owner) if owner in (Owner.TARGET, Owner.DRAFT) else name
-
-    def _only_rows(self, names: frozenset[str]) -> bool:
-        return {self.owners[name] for name in names}.isdisjoint({Owner.TARGET, Owner.DRAFT})
-
-    def _is_counted(self, symbol: Expression) -> bool:
-        name = self.judge.names.get(symbol)
-        return name is not None and (
-            self.owners[name] in _COUNTED_OWNERS or name.endswith(_COUNTED_ENDINGS)
         )
 
     def _is_layout(self, question: Question) -> bool:

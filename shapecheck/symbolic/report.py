@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from shapecheck.diagnostics import Certainty, Diagnostic, DimPair, Note, Severity
 from shapecheck.diagnostics.full import render_full
 from shapecheck.diagnostics.json import render_json
-from shapecheck.dims.vocabulary import Owner
 from shapecheck.symbolic.evidence import Comparison, Evidence, Meeting, Relation
 from shapecheck.symbolic.guards import Guard, guard_at
+from shapecheck.symbolic.parties import MODELS
 
 _NAMES = {
     "SHP203": "idle-differs",
@@ -21,7 +21,6 @@ _NAMES = {
     "SHP401": "buffer-capacity",
     "SHP402": "silent-copy-guard",
 }
-_MODELS = frozenset({Owner.TARGET, Owner.DRAFT})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +170,7 @@ def _finding(meeting: Meeting, origins: Mapping[str, str]) -> Diagnostic:
         certainty=Certainty.MAY if meeting.may else Certainty.MUST,
         primary=meeting.site.span(),
         notes=tuple(notes),
-        dims=DimPair(expected=meeting.sides[0], found=meeting.sides[1]) if meeting.names else None,
+        dims=DimPair(expected=meeting.sides[0], found=meeting.sides[1]) if meeting.sides else None,
         cell=meeting.site.function,
     )
 
@@ -198,7 +197,7 @@ def _comparison(item: Comparison) -> Diagnostic:
 
 
 def _relation(item: Relation) -> Diagnostic:
-    crosses = item.owners >= _MODELS
+    crosses = item.owners >= MODELS
     holds = "is relied on" if item.holds else "does not hold here, so the slice is cut short"
     return Diagnostic(
         code="SHP401",

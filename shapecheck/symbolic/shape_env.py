@@ -130,26 +130,9 @@ class RecordingShapeEnv(ShapeEnv):
 
 # What stands between a question and who asks it.
 _PLUMBING = frozenset(
-    [
-        "evaluate_sym_node",
-        "evaluate",
-        "guard_bool",
-        "bool_",
-        "__bool__",
-        "expect_true",
-        "_guard_or",
-        "guard_or_false",
-        "guard_or_true",
-        "maybe_guard_or_false",
-        "maybe_guard_or_true",
-        "guard_size_oblivious",
-        "_check",
-        "_check_with",
-        "_check_index",
-        "_check_value",
-        "_check_type",
-        "_hinted_eq",
-    ]
+    """evaluate_sym_node evaluate guard_bool bool_ __bool__ expect_true _guard_or guard_or_false
+    guard_or_true maybe_guard_or_false maybe_guard_or_true guard_size_oblivious _check _check_with
+    _check_index _check_value _check_type _hinted_eq""".split()  # noqa: SIM905  # a list fills a page
 )
 _LAYOUT = ("contiguous", "stride", "dense", "channels_last", "_perm", "_collapse_view", "core_alg")
 

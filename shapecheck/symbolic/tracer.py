@@ -23,6 +23,7 @@ from shapecheck.symbolic.dtypes import DRAFT_DTYPE, TARGET_DTYPE
 from shapecheck.symbolic.hints import Plan, Setting, plan
 from shapecheck.symbolic.loader import SourceTree
 from shapecheck.symbolic.model_config import with_sizes
+from shapecheck.symbolic.parties import Parties
 from shapecheck.symbolic.recorder import Recorder
 from shapecheck.symbolic.report import Allowed, Report, build_report
 from shapecheck.symbolic.shape_env import (
@@ -52,7 +53,7 @@ class Trace:
         self._allowed: list[Allowed] = []
         self._stopped: str | None = None
         owners = {name: _owner(name, dims) for name in numbers.numbers}
-        self.recorder = Recorder(owners=owners)
+        self.recorder = Recorder(parties=Parties(owners))
         self.domains = Domains(self.recorder)
         self._env = RecordingShapeEnv(self.recorder)
         self._fake = fake_mode(self._env)
@@ -134,6 +135,10 @@ class Trace:
     def config(self, config: Config, model: Model) -> Config:
         """A copy of a HF-style config (object, dataclass or mapping) whose sizes are `model`'s."""
         return with_sizes(config, model, self._sizes)
+
+    def shape(self, tensor: torch.Tensor) -> str:
+        """The tensor's shape in names, as `[bs, draft_hidden]`."""
+        return self.recorder.shape(tensor)
 
     def ids(self, tensor: torch.Tensor, axis: str) -> torch.Tensor:
         """Declare that the values count along `axis`, for example `target_vocab`."""

@@ -48,8 +48,8 @@ def misuse(state: State, target: Float[Tensor, "bs target_hidden"], dims: Dims) 
 def test_carriers_come_from_their_contract():
     with trace() as t:
         state = t.make(State, bs="bs*topk")
-        assert t.recorder.shape(state.hidden_states) == "[bs*topk, draft_hidden]"
-        assert t.recorder.shape(state.extend) == "[bs*topk, num_aux*target_hidden]"
+        assert t.shape(state.hidden_states) == "[bs*topk, draft_hidden]"
+        assert t.shape(state.extend) == "[bs*topk, num_aux*target_hidden]"
         assert state.hidden_states.dtype == t.dtype("draft")
         assert state.extend.dtype == t.dtype("target")
         assert str(t.domains.of(state.tokens)) == "draft_vocab ids"
@@ -71,7 +71,7 @@ def test_a_width_that_the_pair_lacks_makes_its_field_none():
 def test_contracted_functions_are_called_with_made_arguments():
     with trace() as t:
         joined = t.call(merge)
-        assert t.recorder.shape(joined.hidden_states) == "[2*bs, draft_hidden]"
+        assert t.shape(joined.hidden_states) == "[2*bs, draft_hidden]"
     assert t.report().exit_code == 0
 
 
@@ -105,7 +105,7 @@ def test_configs_hand_out_symbols(config):
     with trace() as t:
         changed = t.config(config, "draft")
         get = changed.__getitem__ if isinstance(changed, dict) else changed.__getattribute__
-        assert t.recorder.shape(torch.empty(get("hidden_size"))) == "[draft_hidden]"
+        assert t.shape(torch.empty(get("hidden_size"))) == "[draft_hidden]"
         assert get("other") == "kept"
     kept = config["hidden_size"] if isinstance(config, dict) else config.hidden_size
     assert kept == 3
@@ -121,14 +121,14 @@ def test_dims_of_a_trace_are_dims():
         assert isinstance(t.dims, Dims)
         assert t.dims.symbolic
         assert t.dims.owner("draft_hidden") == "draft"
-        assert t.recorder.shape(torch.empty(t.dims["extend_hidden"])) == "[num_aux*target_hidden]"
+        assert t.shape(torch.empty(t.dims["extend_hidden"])) == "[num_aux*target_hidden]"
         with pytest.raises(ShapecheckError, match="not in the vocabulary"):
             t.dims["draft_hiden"]
 
 
 def test_formulas_of_sizes():
     with trace() as t:
-        assert t.recorder.shape(t.tensor("bs*num_draft_tokens num_steps+1")) == (
+        assert t.shape(t.tensor("bs*num_draft_tokens num_steps+1")) == (
             "[bs*num_draft_tokens, num_steps + 1]"
         )
         with pytest.raises(ContractTextError, match="SHP102"):

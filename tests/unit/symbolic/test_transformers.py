@@ -37,7 +37,7 @@ def model(t, owner: str):
 def test_llama_runs_on_symbols():
     with trace(within=["transformers"]) as t, torch.no_grad():
         out = model(t, "target")(input_ids=t.tensor("bs tokens", torch.int64, ids="target"))
-        assert t.recorder.shape(out.logits) == "[bs, tokens, target_vocab]"
+        assert t.shape(out.logits) == "[bs, tokens, target_vocab]"
     report = t.report()
     assert report.findings == ()
     assert report.checked_operations > 50
