@@ -16,7 +16,7 @@ from shapecheck.symbolic.dtypes import check_dtypes
 from shapecheck.symbolic.gaps import check_gaps
 from shapecheck.symbolic.operands import leaves, tensors
 from shapecheck.symbolic.recorder import Recorder
-from shapecheck.symbolic.shape_env import Operator, is_composite
+from shapecheck.symbolic.shape_env import Operator, is_composite, is_kernel
 from shapecheck.symbolic.stub import Stub, stub_name
 
 # Reads of an attribute, and conversions whose answer is the user's own branch.
@@ -74,8 +74,8 @@ class OperatorMode(TorchDispatchMode):
     ) -> Any:
         """Run the operator; composites are taken apart first, so that every part is seen."""
         kwargs = kwargs or {}
-        if func.namespace == "prim":
-            return func(*args, **kwargs)  # reads of metadata, from C++ that must not see an error
+        if not is_kernel(func):
+            return func(*args, **kwargs)
         if is_composite(func):
             with self:
                 return func.decompose(*args, **kwargs)

@@ -183,6 +183,11 @@ def storage_key(tensor: torch.Tensor) -> tuple[int, torch.UntypedStorage]:
     return storage._cdata, storage
 
 
+def is_kernel(func: Operator) -> bool:
+    """Whether the dispatcher knows the operator; reads of metadata (`prim.device`) are none."""
+    return torch._C._dispatch_has_kernel(func.name())
+
+
 def is_composite(func: Operator) -> bool:
     """Whether the operator is only a composition of others, which inference mode leaves whole."""
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
