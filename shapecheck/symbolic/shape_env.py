@@ -13,10 +13,13 @@ this one answers every question from the hints, keeps nothing, and tells a liste
 from __future__ import annotations
 
 import inspect
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import NamedTuple, Protocol, TypeAlias, cast
 
 import sympy
 import torch
+from torch._dispatch.python import enable_python_dispatcher
 from torch._dynamo.source import ConstantSource
 from torch._guards import Source
 from torch._ops import OpOverload
@@ -160,11 +163,14 @@ def _question(fallback: bool | None) -> Question:
     )
 
 
-def fake_mode(env: RecordingShapeEnv) -> FakeTensorMode:
-    """Fake tensors over `env`; the cache is off because it answers for repeated sites."""
+@contextmanager
+def fake_tensors(env: RecordingShapeEnv) -> Generator[None]:
+    """In the block tensors are fake, over `env`; composite operators keep symbols symbols."""
     mode = FakeTensorMode(shape_env=env, allow_non_fake_inputs=True)
-    mode.cache_enabled = False
-    return mode
+    mode.cache_enabled = False  # it would answer for repeated sites
+    # Some C++ compositions read plain sizes, which would make numbers of all symbols.
+    with enable_python_dispatcher(), mode:
+        yield
 
 
 def expression(size: int | torch.SymInt) -> Expression:

@@ -30,7 +30,7 @@ from shapecheck.symbolic.shape_env import (
     RecordingShapeEnv,
     check_surface,
     expression,
-    fake_mode,
+    fake_tensors,
 )
 from shapecheck.symbolic.traced_dims import TracedDims
 from shapecheck.testing import make, make_arguments
@@ -56,7 +56,6 @@ class Trace:
         self.recorder = Recorder(parties=Parties(owners))
         self.domains = Domains(self.recorder)
         self._env = RecordingShapeEnv(self.recorder)
-        self._fake = fake_mode(self._env)
         self._trees: dict[str, SourceTree] = {}
         self._sizes: dict[str, int] = {}
         for name, number in numbers.numbers.items():
@@ -198,7 +197,7 @@ class Trace:
             stack.enter_context(constructs(packages, self.recorder.hint))
             # Compiled code would hide the lines that ask.
             stack.enter_context(torch.compiler.set_stance("force_eager"))
-            stack.enter_context(self._fake)
+            stack.enter_context(fake_tensors(self._env))
             stack.enter_context(OperatorMode(self.recorder, self.domains))
             stack.enter_context(CallMode(self.recorder))
             try:
