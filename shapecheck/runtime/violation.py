@@ -6,24 +6,13 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 
+from shapecheck.diagnostics.codes import NAMES
 from shapecheck.diagnostics.model import Crossing, Diagnostic, DimPair, Note
 from shapecheck.dims.parse import Axis
 from shapecheck.dims.vocabulary import lookup
 from shapecheck.runtime.reach import MODELS, Reach, owner_of, spec_text
 from shapecheck.runtime.tensors import Facts, dtype_names
 from shapecheck.spec.model import TensorSpec
-
-NAMES = {
-    "SHP201": "wrong-owner",
-    "SHP202": "wrong-phase",
-    "SHP203": "idle-differs",
-    "SHP205": "wrong-class",
-    "SHP206": "broken-invariant",
-    "SHP207": "wrong-dtype",
-    "SHP304": "dtype-owner",
-    "SHP305": "vocab-domain",
-    "SHP401": "buffer-capacity",
-}
 
 
 def mismatch(

@@ -7,9 +7,11 @@ import re
 
 from shapecheck.diagnostics.model import Span
 from shapecheck.dims.expr import Poly
-from shapecheck.static.facts import Split
+from shapecheck.static.counts import count_symbol
+from shapecheck.static.facts import Split, Write
+from shapecheck.static.heap import Heap
 from shapecheck.static.index import ClassFacts, FunctionFacts, ModuleFacts
-from shapecheck.static.machine import Frame, lookup_field
+from shapecheck.static.machine import Frame, State, lookup_field
 from shapecheck.static.owners import (
     is_config_name,
     last_axis_of_name,
@@ -97,6 +99,9 @@ def _read_unknown(frame: Frame, base: Unknown, attribute: str, node: ast.expr) -
     size = _config_read(frame, base.owned, attribute, node, is_config=_names_config(node))
     if size is not None:
         return size
+    count = count_by_name(frame, attribute, node)
+    if count is not None:
+        return count
     owned = name_owner(frame, attribute, node) or base.owned
     tensor = tensor_by_name(frame, attribute, owned, node)
     if tensor is not None:
@@ -113,7 +118,7 @@ def _read_class(frame: Frame, cls: ClassFacts, attribute: str) -> Value:
 
 
 def _read_field(frame: Frame, ref: ObjectRef, attribute: str, node: ast.expr) -> Value:
-    known = frame.state.heap.get((ref, attribute))
+    known = frame.state.heap.values.get((ref, attribute))
     if known is not None:
         return known
     cls = ref.cls
@@ -135,9 +140,7 @@ def _read_field(frame: Frame, ref: ObjectRef, attribute: str, node: ast.expr) ->
 
 def _bound_method(frame: Frame, ref: ObjectRef, method: FunctionFacts, node: ast.expr) -> Value:
     if method.kind == "property":
-        from shapecheck.static.calls import call_function
-
-        value = call_function(frame, method, Instance(ref), (), {}, node)
+        value = frame.machine.call(frame, method, Instance(ref), (), {}, node)
         return _spread(frame, ref, method.name, value, node)
     if method.kind == "static":
         return FunctionValue(method)
@@ -180,6 +183,8 @@ def _new_child(frame: Frame, ref: ObjectRef, attribute: str, node: ast.expr) -> 
     named = name_owner(frame, attribute, node)
     owned = named or ref.owned
     size = _config_read(frame, ref.owned, attribute, node, is_config=False)
+    if size is None:
+        size = count_by_name(frame, attribute, node)
     if size is not None:
         return size
     annotation, home = None, frame.module
@@ -209,9 +214,7 @@ def declared_value(
         return Instance(ref)
     if _is_tensor(annotation):
         return Tensor(owned=owned)
-    if annotation is None or owned is not None:
-        return Unknown(owned) if owned else UNKNOWN
-    return UNKNOWN
+    return Unknown(owned) if owned else UNKNOWN
 
 
 def _is_tensor(annotation: ast.expr | None) -> bool:
@@ -246,6 +249,14 @@ def _config_read(
     text = _text(node)
     symbol = Symbol(name, owned.owner, "", owned) if owned else Symbol(name, "", f"{text}@{span}")
     return Size(Poly.symbol(symbol), (Step("read", text, span),))
+
+
+def count_by_name(frame: Frame, name: str, node: ast.expr | ast.arg) -> Size | None:
+    """The row count or width that a name states by itself, or None."""
+    symbol = count_symbol(name)
+    if symbol is None:
+        return None
+    return Size(Poly.symbol(symbol), (Step("read", _text(node), _span(frame, node)),))
 
 
 def tensor_by_name(
@@ -295,7 +306,7 @@ def store_attribute(
     targets = [plain.ref for plain in plain_values(base) if isinstance(plain, Instance)]
     for ref in targets:
         key = (ref, attribute)
-        old = frame.state.heap.get(key)
+        old = frame.state.heap.values.get(key)
         if ref.cls is not None:
             step = Step(
                 "stored",
@@ -304,21 +315,24 @@ def store_attribute(
                 f"{ref.cls.name}.{attribute}",
             )
             stored = with_step(value, step)
-            _note_sized(frame, stored, f"{ref.cls.name}.{attribute}")
+            for plain in plain_values(value):
+                if isinstance(plain, Tensor):
+                    write = Write(tensor=plain, span=step.span, literal=_creates(node))
+                    frame.machine.facts.saw_write(step.cell, write)
         else:
             stored = value
-        frame.state.heap[key] = stored if old is None or len(targets) == 1 else join(old, stored)
+        weak = old is not None and len(targets) > 1
+        frame.state.heap.put(key, join(old, stored) if weak and old is not None else stored)
         if not ref.entry:
             frame.machine.settle(ref, attribute, stored)
 
 
-def _note_sized(frame: Frame, value: Value, field: str) -> None:
-    for plain in plain_values(value):
-        if isinstance(plain, Tensor):
-            for axis in plain.dims or (plain.last,):
-                for step in axis.trail if axis else ():
-                    if step.kind == "passed" and step.cell:
-                        frame.machine.facts.sized_fields.setdefault(step.cell, field)
+def _creates(node: ast.expr) -> bool:
+    """Whether the source is a creation with a literal dtype, or none given."""
+    if not isinstance(node, ast.Call):
+        return False
+    given = next((one.value for one in node.keywords if one.arg == "dtype"), None)
+    return given is None or (isinstance(given, ast.Attribute) and annotation_head(given) != "dtype")
 
 
 def _note_split(frame: Frame, base: Union, value: Value, node: ast.Attribute) -> None:
@@ -373,11 +387,8 @@ def _global_value(frame: Frame, module: ModuleFacts, name: str, node: ast.expr) 
     if key not in machine.globals:
         machine.globals[key] = UNKNOWN
         if isinstance(node, ast.Constant | ast.Name | ast.Dict | ast.Tuple | ast.List):
-            from shapecheck.static.expressions import evaluate
-            from shapecheck.static.machine import State
-
-            inner = Frame(machine, module, None, None, State({}, {}), frame.depth + 1)
-            machine.globals[key] = evaluate(inner, node)
+            inner = Frame(machine, module, None, None, State({}, Heap()), frame.depth + 1)
+            machine.globals[key] = machine.evaluate(inner, node)
     return machine.globals[key]
 
 

@@ -16,6 +16,7 @@ class Pass:
     cell: str
     value: Value
     span: Span
+    call: Span
     caller: str
 
 
@@ -54,7 +55,50 @@ class Meeting:
     cell: str
     where: str
     fills: bool = False
+    single_branch: bool = False
+    moded: bool = False
     tested: EqualityTest | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """`x[:bound]` of a tensor whose first axis is `rows`; `moded` under a test of a mode."""
+
+    rows: Size
+    bound: Size
+    moded: bool
+    span: Span
+    where: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """A tensor stored in a field; `literal` when it is created right there."""
+
+    tensor: Tensor
+    span: Span
+    literal: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arms:
+    """A conditional whose arms count in two units: `x // width` and `x`."""
+
+    divided: str
+    whole: str
+    test: str
+    span: Span
+    where: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnusedIndex:
+    """`x[:len(index)]` in a function that never uses the values of `index`."""
+
+    index: str
+    target: str
+    span: Span
+    where: str
 
 
 @dataclass(eq=False, slots=True)
@@ -62,12 +106,22 @@ class Facts:
     """Everything one run observed, in the order of observation, without repetition."""
 
     passes: dict[tuple[str, Span], Pass] = field(default_factory=dict[tuple[str, Span], Pass])
-    sized_fields: dict[str, str] = field(default_factory=dict[str, str])
+    sized: set[str] = field(default_factory=set[str])
+    destinations: dict[Span, str] = field(default_factory=dict[Span, str])
     splits: list[Split] = field(default_factory=list[Split])
-    meetings: list[Meeting] = field(default_factory=list[Meeting])
+    meetings: dict[tuple[Span, Tensor, Tensor, bool], Meeting] = field(
+        default_factory=dict[tuple[Span, Tensor, Tensor, bool], Meeting]
+    )
+    slices: dict[tuple[Span, Size, Size], Slice] = field(
+        default_factory=dict[tuple[Span, Size, Size], Slice]
+    )
+    arms: dict[Span, Arms] = field(default_factory=dict[Span, Arms])
+    unused_indices: dict[Span, UnusedIndex] = field(default_factory=dict[Span, UnusedIndex])
     guarded_copies: dict[Span, tuple[EqualityTest, str]] = field(
         default_factory=dict[Span, tuple[EqualityTest, str]]
     )
+    field_writes: dict[str, list[Write]] = field(default_factory=dict[str, list["Write"]])
+    joined: dict[str, Span] = field(default_factory=dict[str, Span])
     dim_reads: dict[Span, str] = field(default_factory=dict[Span, str])
     creations: dict[Span, bool] = field(default_factory=dict[Span, bool])
     functions: int = 0
@@ -77,6 +131,12 @@ class Facts:
         """Count a read of a size from a config; an owner once known stays."""
         if owner or span not in self.dim_reads:
             self.dim_reads[span] = owner
+
+    def saw_write(self, cell: str, write: Write) -> None:
+        """Remember a tensor stored in a field."""
+        writes = self.field_writes.setdefault(cell, [])
+        if write not in writes:
+            writes.append(write)
 
     def saw_creation(self, span: Span, *, owned: bool) -> None:
         """Count a tensor creation, owned when any axis carries an owner."""

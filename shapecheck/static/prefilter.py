@@ -4,11 +4,32 @@ from __future__ import annotations
 
 import re
 
-# A file matters when it handles tensors and speaks of two models, or of rows of a batch.
-_TENSORS = re.compile(r"\b(?:torch|Tensor)\b")
-_OWNERS = re.compile(r"draft|target_|speculative|spec_info|assistant")
+# A file matters when it speaks of two models and of tensors or their sizes, when it compares
+# shapes around a copy, or when it slices by the length of an index. Imports reach what it calls.
+_OWNERS = re.compile(r"[Dd]raft|target_|speculative|spec_|assistant|verifier")
+_SIZES = re.compile(r"\b(?:torch|Tensor)\b|hidden|vocab|config|shape")
+_COMPARES = re.compile(r"\.(?:shape|size\()[^\n]*==|==[^\n]*\.(?:shape\b|size\()")
+_COPIES = re.compile(r"\.copy_\(")
+_COUNTS_AN_INDEX = re.compile(r"\[\s*:\s*len\(\s*\w*(?:ind|idx|keep|perm|sel)")
 
 
 def can_matter(text: str) -> bool:
-    """Whether a file is worth being an entry of the analysis; imports reach the others."""
-    return _TENSORS.search(text) is not None and _OWNERS.search(text) is not None
+    """Whether a file is worth being an entry of the analysis."""
+    if _OWNERS.search(text) is not None and _SIZES.search(text) is not None:
+        return True
+    if _COUNTS_AN_INDEX.search(text) is not None:
+        return True
+    return _COPIES.search(text) is not None and _COMPARES.search(text) is not None
+
+
+# A function is a root when sizes or tensors are made, met or handed over in it, or when it drives
+# other methods; what it calls is interpreted with what it passes.
+_WORK = re.compile(
+    r"torch\.(?:zeros|ones|empty|full|rand|cat|stack|where|arange|nn)|\.copy_\(|\.new_\w+\("
+    r"|hidden|vocab|logits|_like\(|head_dim|\.shape\b|\[\s*:|tokens|//|self\.\w+\("
+)
+
+
+def can_work(segment: str) -> bool:
+    """Whether the text of a function has anything to judge."""
+    return _WORK.search(segment) is not None

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from shapecheck.static.attributes import store_attribute
+from shapecheck.static.attributes import count_by_name, store_attribute
 from shapecheck.static.expressions import evaluate
 from shapecheck.static.facts import EqualityTest
+from shapecheck.static.heap import join_heaps
 from shapecheck.static.index import FunctionFacts, FunctionNode
-from shapecheck.static.machine import Frame, State, join_heaps
-from shapecheck.static.shapes import base_text, fill
+from shapecheck.static.machine import Frame, State
+from shapecheck.static.operators.meetings import base_text, fill
 from shapecheck.static.symbols import Guard
 from shapecheck.static.values import (
     NONE,
@@ -27,6 +28,7 @@ from shapecheck.static.values import (
     plain_values,
     union,
 )
+from shapecheck.static.walk import walk
 
 
 def run_body(frame: Frame) -> Value:
@@ -80,6 +82,8 @@ def _expression(frame: Frame, node: ast.Expr) -> None:
 def _assign(frame: Frame, node: ast.Assign) -> None:
     value = evaluate(frame, node.value)
     for target in node.targets:
+        if isinstance(target, ast.Attribute) and isinstance(node.value, ast.Call):
+            frame.machine.facts.destinations[frame.module.span(node.value)] = base_text(target)
         assign(frame, target, value, node.value)
 
 
@@ -110,7 +114,9 @@ def _loaded(target: ast.Name | ast.Attribute) -> ast.expr:
 def assign(frame: Frame, target: ast.expr, value: Value, source: ast.expr) -> None:
     """`target = value` on this path."""
     if isinstance(target, ast.Name):
-        frame.state.env[target.id] = value
+        # A name of a count is an alias of what it was given; only an unknown takes its meaning.
+        count = count_by_name(frame, target.id, target) if value == UNKNOWN else None
+        frame.state.env[target.id] = value if count is None else count
     elif isinstance(target, ast.Attribute):
         store_attribute(frame, evaluate(frame, target.value), target.attr, value, source)
     elif isinstance(target, ast.Tuple | ast.List):
@@ -253,7 +259,7 @@ def _loop(frame: Frame, node: ast.For | ast.AsyncFor | ast.While) -> None:
         evaluate(frame, node.test)
     else:
         evaluate(frame, node.iter)
-        for name in ast.walk(node.target):
+        for name in walk(node.target):
             if isinstance(name, ast.Name):
                 frame.state.env[name.id] = UNKNOWN
     skipped = frame.state.copy()
