@@ -11,7 +11,7 @@ from shapecheck.errors import ShapecheckError
 
 Config = TypeVar("Config")
 
-# Attributes of a HF config and the dimension each one is.
+# Attributes of a HF config, or plain names, and the dimension each one is.
 _FIELDS = {
     "hidden_size": "hidden",
     "intermediate_size": "ffn",
@@ -20,19 +20,24 @@ _FIELDS = {
     "num_key_value_heads": "kv_heads",
     "head_dim": "head_dim",
     "num_hidden_layers": "layers",
+    **{size: size for size in ("hidden", "ffn", "vocab", "heads", "kv_heads", "layers")},
 }
 
 
-def with_sizes(config: Config, model: str, sizes: Mapping[str, int]) -> Config:
+def with_sizes(
+    config: Config, model: str, sizes: Mapping[str, int], others: Mapping[str, int]
+) -> Config:
     """A copy of a HF-style config (object, dataclass or mapping) that hands out `model`'s sizes.
 
-    Raises ShapecheckError when the config has none of the known fields.
+    `others` are fields with a size of their own. Raises ShapecheckError when the config has none
+    of the known fields.
     """
     changes = {
         field: sizes[f"{model}_{size}"]
         for field, size in _FIELDS.items()
         if f"{model}_{size}" in sizes and _has(config, field)
     }
+    changes.update(others)
     if not changes:
         raise ShapecheckError(
             f"config({type(config).__name__}): none of {', '.join(_FIELDS)} is there; "

@@ -68,12 +68,18 @@ class Recorder:
         if soft and equations:
             # Who can do without the answer asks again, with _check, if it matters.
             return bool(question.fallback)
+        if operation is None and self._compared(equations):
+            return not answer
         self._hear(expr, answer, equations, soft=soft)
         return answer
 
     def number(self, expr: Expression) -> int | float:
         """The number of a size at a place that needs one; the place is listed."""
         site = current_site()
+        if not self._data.isdisjoint(expr.free_symbols):
+            # The number that checks of data let pass most often: not negative, not more than one.
+            self.evidence.data_hints.append(DataHint(site=site, answer=True))
+            return 1
         value = self.judge.value(expr)
         number = int(value) if value.is_integer else float(value)
         if self.operation is None:
@@ -82,11 +88,10 @@ class Recorder:
                 for symbol in expr.free_symbols
                 if symbol in self.judge.names and self.parties.may_count(self.judge.names[symbol])
             }
-        if self._data.isdisjoint(expr.free_symbols):
-            self.evidence.specialised.setdefault(
-                (str(site), self.judge.text(expr)),
-                Specialised(text=self.judge.text(expr), number=number, site=site),
-            )
+        text = self.judge.text(expr)
+        self.evidence.specialised.setdefault(
+            (str(site), text), Specialised(text=text, number=number, site=site)
+        )
         return number
 
     def data_size(self, symbol: Expression, *, kind: str) -> None:
@@ -195,12 +200,11 @@ class Recorder:
         self, expr: Expression, answer: bool, equations: list[Equation], *, soft: bool
     ) -> None:
         operation = self.operation
+        if operation is None:
+            return
         for equation in equations:
-            if operation is None:
-                self._compare(equation)
-            else:
-                self._meet(equation, operation)
-        if operation is None or equations:
+            self._meet(equation, operation)
+        if equations:
             return
         # A hard question that was denied is torch choosing a path; a soft one cuts a slice short.
         if operation.name not in _BOUNDED or not (answer or soft):
@@ -209,12 +213,21 @@ class Recorder:
         if order is not None and len(order.names) > 1:
             self.evidence.relate(order, self.parties.of(order.names), operation.site, holds=answer)
 
-    def _compare(self, equation: Equation) -> None:
+    def _compared(self, equations: list[Equation]) -> bool:
+        """Keep the code's own comparisons; whether it is to go on as with unequal sizes.
+
+        A branch for equal sizes knows that they are equal, so the general one is traced. Where
+        unequal sizes raise or skip a copy, the code goes on with equal ones.
+        """
+        several = False
         site = current_site()
-        if self.parties.are_several(equation.names):
-            self.evidence.compare(equation, self.parties.of(equation.names), site)
-        else:
-            self.evidence.note(equation, site)
+        for equation in equations:
+            if self.parties.are_several(equation.names):
+                self.evidence.compare(equation, self.parties.of(equation.names), site)
+                several = True
+            else:
+                self.evidence.note(equation, site)
+        return several and guard_at(site.file, site.line) is Guard.BRANCH
 
     def _meet(self, equation: Equation, operation: Operation, *, refused: bool = False) -> None:
         if not (refused or self.parties.are_several(equation.names)):

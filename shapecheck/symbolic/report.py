@@ -178,7 +178,8 @@ def _finding(meeting: Meeting, origins: Mapping[str, str]) -> Diagnostic:
 def _comparison(item: Comparison) -> Diagnostic:
     guard = guard_at(item.site.file, item.site.line)
     equation, where = item.equation, item.site.function
-    code, severity, says = "SHP301", Severity.NOTE, "is compared, and the branch is taken for both"
+    code, severity = "SHP301", Severity.NOTE
+    says = "is compared; the branch for unequal sizes was traced"
     if guard is Guard.COPY:
         code, severity = "SHP402", Severity.ERROR
         says = "guards a copy: with other numbers the copy is skipped without a word"

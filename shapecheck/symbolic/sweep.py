@@ -39,6 +39,7 @@ def sweep(
     runs: Iterable[Run] = STANDARD,
     within: Iterable[str] = (),
     allow: Mapping[str, str] | None = None,
+    one_dtype: bool = False,
 ) -> Report:
     """One report of `subject` under every run; an error ends its run, not the sweep.
 
@@ -47,7 +48,9 @@ def sweep(
     """
     reports: list[Report] = []
     for run in runs:
-        with trace(dims, setting=run.setting, hints=run.hints, within=within) as t:
+        with trace(
+            dims, setting=run.setting, hints=run.hints, within=within, one_dtype=one_dtype
+        ) as t:
             for equality, reason in (allow or {}).items():
                 t.allow(equality, reason=reason)
             t.run(subject, t)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import torch
 from pydantic import PrivateAttr
 
 from shapecheck.dims.model import Dims, Size
 from shapecheck.dims.vocabulary import Owner
-from shapecheck.symbolic.dtypes import DRAFT_DTYPE, TARGET_DTYPE
+from shapecheck.symbolic.dtypes import TARGET_DTYPE
 
 
 class TracedDims(Dims):
@@ -18,7 +19,13 @@ class TracedDims(Dims):
     _traced: dict[str, int] = PrivateAttr(default_factory=dict[str, int])
 
     @staticmethod
-    def of(dims: Dims | None, sizes: Mapping[str, int], owners: Mapping[str, Owner]) -> TracedDims:
+    def of(
+        dims: Dims | None,
+        sizes: Mapping[str, int],
+        owners: Mapping[str, Owner],
+        *,
+        draft_dtype: torch.dtype,
+    ) -> TracedDims:
         """The Dims of one trace, over a real pair's or over the vocabulary."""
         if dims is not None:
             known = dict(dims.sizes)
@@ -30,10 +37,17 @@ class TracedDims(Dims):
         traced = TracedDims(
             sizes=known,
             target_dtype=str(TARGET_DTYPE).removeprefix("torch."),
-            draft_dtype=str(DRAFT_DTYPE).removeprefix("torch."),
+            draft_dtype=str(draft_dtype).removeprefix("torch."),
         )
         traced._traced.update({name: sizes[name] for name in known if name in sizes})
         return traced
+
+    def __eq__(self, other: object) -> bool:
+        """Only itself: symbols of two traces are not comparable."""
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
 
     @property
     def symbolic(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -45,11 +45,14 @@ Made = TypeVar("Made")
 class Trace:
     """One traced run: hands out named sizes and tensors, and reports which had to be equal."""
 
-    def __init__(self, dims: Dims | None, numbers: Plan, setting: str) -> None:
+    def __init__(
+        self, dims: Dims | None, numbers: Plan, setting: str, *, one_dtype: bool = False
+    ) -> None:
         check_surface()
         self._dims = dims
         self._plan = numbers
         self._setting = setting
+        self._draft_dtype = TARGET_DTYPE if one_dtype else DRAFT_DTYPE
         self._allowed: list[Allowed] = []
         self._stopped: str | None = None
         owners = {name: _owner(name, dims) for name in numbers.numbers}
@@ -67,7 +70,7 @@ class Trace:
                 self._sizes[name] = number
         for name, formula in numbers.formulas.items():
             self._sizes[name] = self._evaluate(parse_shape(formula).axes[0])
-        self.dims = TracedDims.of(dims, self._sizes, owners)
+        self.dims = TracedDims.of(dims, self._sizes, owners, draft_dtype=self._draft_dtype)
 
     # -- what the traced code is given ---------------------------------------------------------
 
@@ -79,8 +82,8 @@ class Trace:
         return self._evaluate(axes[0])
 
     def dtype(self, model: Model) -> torch.dtype:
-        """The dtype that stands for a model's compute dtype in a trace; never the other's."""
-        return TARGET_DTYPE if model == "target" else DRAFT_DTYPE
+        """The dtype that stands for a model's compute dtype in this trace."""
+        return TARGET_DTYPE if model == "target" else self._draft_dtype
 
     def tensor(
         self,
@@ -98,10 +101,29 @@ class Trace:
             self.ids(made, f"{ids}_vocab")
         return made
 
-    def make(self, cls: type[Made], *, phase: str | None = None, **sizes: str | int) -> Made:
-        """A carrier with a fake tensor in every field; keywords set names, `tokens="bs*topk"`."""
+    def make(
+        self,
+        cls: type[Made],
+        *,
+        phase: str | None = None,
+        absent: Collection[str] = (),
+        fields: Mapping[str, object] | None = None,
+        **sizes: str | int,
+    ) -> Made:
+        """A carrier with a fake tensor in every field; keywords set names, `tokens="bs*topk"`.
+
+        `absent` leaves Optional fields out, `fields` gives values that are no tensors.
+        """
         rows = self._per_call(sizes)
-        return make(cls, self.dims, rows.pop("bs"), phase=phase, **rows)  # pyright: ignore[reportArgumentType]  # names of dims
+        return make(
+            cls,
+            self.dims,
+            rows.pop("bs"),
+            phase=phase,
+            absent=absent,
+            fields=fields,
+            **rows,  # pyright: ignore[reportArgumentType]  # names of dims
+        )
 
     def call(
         self,
@@ -131,9 +153,14 @@ class Trace:
         """Whether the name has a size in this pair."""
         return name in self._sizes
 
-    def config(self, config: Config, model: Model) -> Config:
-        """A copy of a HF-style config (object, dataclass or mapping) whose sizes are `model`'s."""
-        return with_sizes(config, model, self._sizes)
+    def config(self, config: Config, model: Model, **fields: str) -> Config:
+        """A copy of a HF-style config (object, dataclass or mapping) whose sizes are `model`'s.
+
+        A keyword sets another field, or one that is not this model's: an EAGLE-3 head embeds the
+        target's ids, `vocab_size="target_vocab"`.
+        """
+        others = {field: self.size(text) for field, text in fields.items()}
+        return with_sizes(config, model, self._sizes, others)
 
     def shape(self, tensor: torch.Tensor) -> str:
         """The tensor's shape in names, as `[bs, draft_hidden]`."""
@@ -231,20 +258,22 @@ def trace(
     setting: Setting | str = Setting.EQUAL,
     hints: Mapping[str, int] | None = None,
     within: Iterable[str] = (),
+    one_dtype: bool = False,
 ) -> Generator[Trace]:
     """Trace the block: `t.report()` says which named dimensions had to be equal.
 
     `dims` gives names and numbers of a real pair; without it every name of the vocabulary gets a
     number of its own. `setting` chooses equal or unequal numbers for the two models, `hints`
     replaces single numbers (0 and 1 become plain ints), `within` names the packages whose
-    `len` and `isinstance` see symbols; the calling module is always among them.
+    `len` and `isinstance` see symbols; the calling module is always among them. `one_dtype` is
+    for an engine that computes both models in one dtype by design; else they get two.
     """
     chosen = Setting(setting)
     numbers = plan(dims, chosen, hints)
     label = ", ".join(
         [str(chosen), *(f"{name}={number}" for name, number in (hints or {}).items())]
     )
-    with Trace(dims, numbers, label).active([*within, _caller()]) as running:
+    with Trace(dims, numbers, label, one_dtype=one_dtype).active([*within, _caller()]) as running:
         yield running
 
 

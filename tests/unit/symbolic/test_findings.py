@@ -51,12 +51,16 @@ def test_rows_of_two_kinds_may_not(t):
     assert [finding.code for finding in t.report().findings] == ["SHP303"]
 
 
-def test_a_plain_branch_on_two_owners_is_listed(t):
+def test_a_plain_branch_on_two_owners_is_listed_and_the_general_arm_traced(t):
+    arms = []
     if t.size("target_hidden") == t.size("draft_hidden"):
-        pass
+        arms.append("equal")
+    if t.size("target_hidden") != t.size("draft_hidden"):
+        arms.append("unequal")
+    assert arms == ["unequal"]
     report = t.report()
     assert report.findings == ()
-    assert [item.severity for item in report.comparisons] == [Severity.NOTE]
+    assert [item.severity for item in report.comparisons] == [Severity.NOTE, Severity.NOTE]
 
 
 def test_a_demand_is_a_warning(t):

@@ -111,6 +111,21 @@ def test_configs_hand_out_symbols(config):
     assert kept == 3
 
 
+def test_a_field_may_have_a_size_of_the_other_model():
+    with trace() as t:
+        head = t.config(Frozen(3, 4), "draft", vocab_size="target_vocab")
+        table = torch.empty((head.vocab_size, head.hidden_size))
+        assert t.shape(table) == "[target_vocab, draft_hidden]"
+
+
+def test_one_dtype_is_an_engines_choice():
+    with trace(one_dtype=True) as t:
+        assert t.dtype("draft") == t.dtype("target")
+        assert t.dims.draft_dtype == t.dims.target_dtype
+        t.tensor("bs topk", "draft") + t.tensor("bs topk", "target")
+    assert t.report().findings == ()
+
+
 def test_a_config_without_sizes_is_refused():
     with trace() as t, pytest.raises(ShapecheckError, match="none of hidden_size"):
         t.config(ChainMap(), "draft")
