@@ -54,6 +54,19 @@ def current_site() -> Site:
     return NOWHERE
 
 
+def calling_site() -> Site | None:
+    """The innermost line outside of installed packages, when the innermost line is inside one."""
+    frames = user_frames()
+    for frame in frames:
+        if not _is_installed(frame.f_code.co_filename):
+            return None
+        break
+    for frame in frames:
+        if not _is_installed(frame.f_code.co_filename):
+            return _site(frame)
+    return None
+
+
 def user_frames() -> Iterator[FrameType]:
     """The frames of traced code, innermost first."""
     frame: FrameType | None = inspect.currentframe()
@@ -77,6 +90,12 @@ def is_traced_file(filename: str) -> bool:
             top = path.rpartition(marker)[2].split(os.sep, 1)[0]
             return top.removesuffix(".py") not in _BELOW
     return not path.startswith(_STDLIB)
+
+
+@lru_cache(maxsize=4096)
+def _is_installed(filename: str) -> bool:
+    path = os.path.realpath(filename)
+    return any(f"{os.sep}{folder}{os.sep}" in path for folder in ("site-packages", "dist-packages"))
 
 
 @lru_cache(maxsize=4096)

@@ -21,6 +21,7 @@ class Meeting:
     sides: tuple[str, str] | None = None
     operation: str = ""
     origins: tuple[tuple[str, Site], ...] = ()
+    called_from: Site | None = None
     refused: bool = False
     tainted: bool = False
     may: bool = False

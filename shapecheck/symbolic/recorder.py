@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from shapecheck.symbolic.attribution import Site, current_site
+from shapecheck.symbolic.attribution import Site, calling_site, current_site
 from shapecheck.symbolic.evidence import DataHint, Evidence, Meeting, Specialised
 from shapecheck.symbolic.expressions import Equation, Expression, Judge
 from shapecheck.symbolic.guards import Guard, guard_at
@@ -139,6 +139,7 @@ class Recorder:
     def add(self, meeting: Meeting) -> None:
         """Keep a finding of the operation in progress; on a marked operand it is a consequence."""
         operation = self.operation
+        meeting = replace(meeting, called_from=calling_site())
         if operation is not None:
             if meeting.taint() in taints(operation.operands):
                 meeting = replace(meeting, tainted=True)

@@ -160,6 +160,9 @@ def _finding(meeting: Meeting, origins: Mapping[str, str]) -> Diagnostic:
     notes = [
         Note(label=what, message="made here", span=site.span()) for what, site in meeting.origins
     ]
+    caller = meeting.called_from
+    if caller is not None:
+        notes.insert(0, Note(label="called from", message=caller.function, span=caller.span()))
     notes += [
         Note(label=name, message=origins[name]) for name in sorted(meeting.names) if name in origins
     ]

@@ -52,6 +52,8 @@ def test_a_draft_fed_with_target_hidden_states_is_found():
     assert finding.code == "SHP301"
     assert {finding.dims.expected, finding.dims.found} == {"target_hidden", "draft_hidden"}
     assert finding.primary.path == "transformers/models/llama/modeling_llama.py"
+    assert finding.notes[0].label == "called from"
+    assert finding.notes[0].span.path.endswith("test_transformers.py")
 
 
 @pytest.mark.parametrize("allowed", [False, True])

@@ -21,13 +21,15 @@ from shapecheck.testing import distinct_dims
 
 WIDER = distinct_dims().wider
 FEW = settings(
-    max_examples=25,
+    max_examples=15,
     deadline=None,
     database=None,
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.too_slow],
     stateful_step_count=10,
 )
+
+MANY = settings(FEW, max_examples=200)
 
 
 @carrier
@@ -73,18 +75,18 @@ def test_carriers_keep_their_contract(drawn):
 
 @pytest.mark.parametrize("count", [0, 1, 2, 7])
 def test_every_row_count_is_drawn(count):
-    assert find(carriers(State, WIDER), lambda state: len(state.tokens) == count)
-    assert find(rows(), lambda drawn: drawn == count) == count
+    assert find(carriers(State, WIDER), lambda state: len(state.tokens) == count, settings=MANY)
+    assert find(rows(), lambda drawn: drawn == count, settings=MANY) == count
 
 
 def test_optional_fields_are_there_and_not():
-    assert find(carriers(State, WIDER), lambda state: state.extra is None)
-    assert find(carriers(State, WIDER), lambda state: state.extra is not None)
+    assert find(carriers(State, WIDER), lambda state: state.extra is None, settings=MANY)
+    assert find(carriers(State, WIDER), lambda state: state.extra is not None, settings=MANY)
 
 
 def test_both_pairs_are_drawn():
-    assert find(pairs(), lambda dims: dims["draft_hidden"] > dims["target_hidden"])
-    assert find(pairs(), lambda dims: dims["draft_hidden"] < dims["target_hidden"])
+    assert find(pairs(), lambda dims: dims["draft_hidden"] > dims["target_hidden"], settings=MANY)
+    assert find(pairs(), lambda dims: dims["draft_hidden"] < dims["target_hidden"], settings=MANY)
 
 
 @FEW
