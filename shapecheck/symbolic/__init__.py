@@ -2,6 +2,7 @@
 
 from shapecheck.symbolic.hints import Setting
 from shapecheck.symbolic.report import Report
+from shapecheck.symbolic.sweep import Run, sweep
 from shapecheck.symbolic.tracer import Trace, trace
 
-__all__ = ["Report", "Setting", "Trace", "trace"]
+__all__ = ["Report", "Run", "Setting", "Trace", "sweep", "trace"]

@@ -19,25 +19,32 @@ from typing import NamedTuple, Protocol, TypeAlias, cast
 
 import sympy
 import torch
-from torch._dispatch.python import enable_python_dispatcher
-from torch._dynamo.source import ConstantSource
-from torch._guards import Source
-from torch._ops import OpOverload
-from torch._subclasses.fake_tensor import (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-    FakeTensorMode,
-    UnsupportedOperatorException,
-)
-from torch.fx.experimental.sym_node import SymNode
-from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 
 from shapecheck.errors import ShapecheckError
 from shapecheck.symbolic.expressions import Expression
 
+_REMEDY = "install a torch of the tested range, pip install 'torch-shapecheck[engine]'"
+
+try:
+    from torch._dispatch.python import enable_python_dispatcher
+    from torch._dynamo.source import ConstantSource
+    from torch._guards import Source
+    from torch._ops import OpOverload
+    from torch._subclasses.fake_tensor import (
+        DataDependentOutputException,
+        DynamicOutputShapeException,
+        FakeTensorMode,
+        UnsupportedOperatorException,
+    )
+    from torch.fx.experimental.sym_node import SymNode
+    from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
+except ImportError as error:
+    raise ShapecheckError(
+        f"torch {torch.__version__} has moved what tracing needs ({error}): {_REMEDY}"
+    ) from error
+
 Operator: TypeAlias = OpOverload[..., object]
 """One overload of one torch operator, as a dispatch mode gets it."""
-
 
 _SYM_NODE = inspect.getfile(SymNode)
 
@@ -229,6 +236,9 @@ _EXPECTED = (
     (SymNode, "guard_bool", ()),
     (SymNode, "expect_true", ()),
     (FakeTensorMode, "dispatch", ()),
+    (torch.compiler, "set_stance", ()),
+    (torch._C, "_dispatch_has_kernel", ()),
+    (torch._C, "_dispatch_has_kernel_for_dispatch_key", ()),
 )
 
 
@@ -240,7 +250,7 @@ def check_surface() -> None:
         if function is None:
             missing.append(f"{owner.__name__}.{method}")
             continue
-        known = inspect.signature(function).parameters
+        known = inspect.signature(function).parameters if parameters else {}
         missing += [
             f"{owner.__name__}.{method}({name}=)"
             for name in parameters
@@ -248,6 +258,5 @@ def check_surface() -> None:
         ]
     if missing:
         raise ShapecheckError(
-            f"torch {torch.__version__} lacks {', '.join(missing)}, which tracing needs: "
-            "install a torch of the tested range, pip install 'torch>=2.11,<2.14'"
+            f"torch {torch.__version__} lacks {', '.join(missing)}, which tracing needs: {_REMEDY}"
         )
