@@ -65,7 +65,7 @@ def check(self: object, dims: Dims | None = None, *, phase: str | None = None) -
     Raises ShapeContractError; `phase` chooses among the alternatives of a field. Under a trace
     sizes have no numbers to check, and what they meet is the trace's to judge.
     """
-    if dims is not None and dims.symbolic:
+    if isinstance(dims, Dims) and dims.symbolic:
         return
     cls = type(self)
     where = f"{cls.__qualname__.rpartition('<locals>.')[2]}.check"
