@@ -15,6 +15,7 @@ from shapecheck.static.operators.arguments import (
     tensor_of,
 )
 from shapecheck.static.operators.table import Operator
+from shapecheck.static.symbols import SizePoly, Step
 from shapecheck.static.values import UNKNOWN, Axis, Size, Tensor, Value
 
 
@@ -38,7 +39,19 @@ def flatten(
     source = tensor_of(args)
     if source is None or len(args) > 1:
         return Tensor()
-    return Tensor((None,), dtype=source.dtype, ids=source.ids)
+    return Tensor((_product(source.dims),), dtype=source.dtype, ids=source.ids)
+
+
+def _product(dims: tuple[Axis, ...] | None) -> Axis:
+    """How many elements there are, when every axis is known."""
+    total: SizePoly = Poly.constant(1)
+    trail: list[Step] = []
+    for axis in dims or (None,):
+        if axis is None:
+            return None
+        total = total * axis.poly
+        trail.extend(axis.trail)
+    return Size(total, tuple(trail[-12:])) if len(total.terms) <= 8 else None
 
 
 def squeeze(
