@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict, PrivateAttr, field_validator
+from pydantic import BaseModel, ConfigDict, PrivateAttr, field_serializer, field_validator
 
 from shapecheck.dims.vocabulary import Owner, lookup, near_misses
 from shapecheck.errors import ShapecheckError
@@ -61,6 +61,21 @@ class Dims(BaseModel):
                 hint = f"did you mean {near[0]}?" if near else "declare it first"
                 raise ValueError(f"{name!r} is not in the vocabulary: {hint}")
         return MappingProxyType(dict(sizes))
+
+    @field_serializer("sizes")
+    def _plain(self, sizes: Mapping[str, Size]) -> dict[str, Size]:
+        return dict(sizes)
+
+    # A mapping proxy can be neither pickled nor copied, and ranks are spawned with their Dims.
+    def __reduce__(self) -> tuple[Callable[..., Dims], tuple[dict[str, Size], str, str | None]]:
+        return _rebuilt, (dict(self.sizes), self.target_dtype, self.draft_dtype)
+
+    def __deepcopy__(self, memo: dict[int, object] | None = None) -> Dims:
+        """Itself: nothing in it can change."""
+        return self
+
+    def __hash__(self) -> int:
+        return hash((frozenset(self._numbers.items()), self.target_dtype, self.draft_dtype))
 
     def model_post_init(self, context: object, /) -> None:
         """Keep the plain numbers apart: an engine reads them on every step."""
@@ -120,13 +135,15 @@ class Dims(BaseModel):
     def with_sizes(self, **sizes: tuple[int, str]) -> Dims:
         """A copy with sizes added or replaced, each given as (number, origin).
 
-        Raises ShapecheckError for a name outside the vocabulary.
+        Raises ShapecheckError for a name outside the vocabulary or a number below 0.
         """
         added: dict[str, Size] = {}
         for name, (value, origin) in sizes.items():
             declared = lookup(name)
             if declared is None:
                 raise ShapecheckError(self._missing(name))
+            if value < 0:
+                raise ShapecheckError(f"with_sizes({name}={value}): a size is 0 or more")
             added[name] = Size(value=value, owner=declared.owner, origin=origin)
         return Dims(
             sizes={**self.sizes, **added},
@@ -145,11 +162,15 @@ class Dims(BaseModel):
         num_draft_tokens: int | None = None,
         num_aux: int | None = None,
         tp: int = 1,
+        draft_tp: int | None = None,
     ) -> Dims:
         """Dims of a pair, read from two HF `config.json` files (paths, folders or mappings).
 
-        `draft` is None for n-gram. `num_draft_tokens` defaults to num_steps+1 when topk is 1 and
-        is required otherwise. Raises ShapecheckError naming file, key and remedy.
+        `draft` is None for n-gram, and for MTP layers inside the target's checkpoint.
+        `num_draft_tokens` defaults to num_steps+1 when topk is 1 and is required otherwise.
+        Heads and MLP widths are per rank of `tp`, the draft's of `draft_tp` (1 when every rank
+        holds it whole; `tp` by default). Raises ShapecheckError naming file, key and remedy,
+        also for a pair that cannot work.
         """
         from shapecheck.dims.configs import read_dims
 
@@ -162,4 +183,9 @@ class Dims(BaseModel):
             num_draft_tokens=num_draft_tokens,
             num_aux=num_aux,
             tp=tp,
+            draft_tp=draft_tp,
         )
+
+
+def _rebuilt(sizes: dict[str, Size], target_dtype: str, draft_dtype: str | None) -> Dims:
+    return Dims(sizes=sizes, target_dtype=target_dtype, draft_dtype=draft_dtype)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 
 from shapecheck.dims.expr import Poly
@@ -10,6 +11,14 @@ from shapecheck.dims.vocabulary import lookup, near_misses
 from shapecheck.errors import ContractTextError
 
 Axis = Poly[str]
+
+# No real axis comes near; past them a product of sums would blow up in time and in print.
+_MAX_LENGTH = 200
+_MAX_TERMS = 64
+_MAX_SIZE = 2**31 - 1
+
+_WORD = re.compile(r"\w+")
+_PLAIN_NUMBER = re.compile(r"0|[1-9][0-9]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +62,30 @@ def _parse_token(token: str, text: str) -> Axis:
     if token in "+-*/" or token[-1] in "+-*/" or token[0] in "+-/":
         joined = "".join(text.split())
         raise _syntax(token, text, f"a token is a whole axis: write {joined!r} without spaces")
+    _check_words(token, text)
     try:
         node = ast.parse(token, mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         raise _syntax(token, text, "use a name, an integer, or names joined by * and +") from None
-    return _axis(node, token, text)
+    axis = _axis(node, token, text)
+    size = axis.as_int()
+    if size is not None and not 0 <= size <= _MAX_SIZE:
+        raise _syntax(token, text, f"a size is a number from 0 to {_MAX_SIZE}")
+    return axis
+
+
+def _check_words(token: str, text: str) -> None:
+    """Nothing is left that Python's grammar and jaxtyping's would read differently."""
+    if len(token) > _MAX_LENGTH:
+        raise _syntax(
+            token, text, f"an axis has at most {_MAX_LENGTH} characters; declare a name for it"
+        )
+    if not token.isascii():
+        # Python folds look-alike letters into one identifier, jaxtyping keeps them apart.
+        raise _syntax(token, text, "write the name in plain ASCII letters")
+    for word in _WORD.findall(token):
+        if word[0].isdigit() and not _PLAIN_NUMBER.fullmatch(word):
+            raise _syntax(token, text, f"write {word!r} as a plain decimal number, or as a name")
 
 
 def _axis(node: ast.expr, token: str, text: str) -> Axis:
@@ -69,7 +97,10 @@ def _axis(node: ast.expr, token: str, text: str) -> Axis:
                 raise _unknown(name, text)
             return Poly.symbol(name)
         case ast.BinOp(left=left, op=ast.Mult(), right=right):
-            return _axis(left, token, text) * _axis(right, token, text)
+            first, second = _axis(left, token, text), _axis(right, token, text)
+            if len(first.terms) * len(second.terms) > _MAX_TERMS:
+                raise _syntax(token, text, "too many terms; declare a name for the product")
+            return first * second
         case ast.BinOp(left=left, op=ast.Add(), right=right):
             return _axis(left, token, text) + _axis(right, token, text)
         case ast.BinOp(left=ast.Name(id=left), op=ast.Sub(), right=ast.Name(id=right)):
@@ -93,13 +124,19 @@ def _difference(node: ast.BinOp, token: str, text: str) -> Axis:
 
 
 def _syntax(token: str, text: str, hint: str) -> ContractTextError:
-    return ContractTextError(f"SHP101 contract-syntax: axis {token!r} in {text!r}: {hint}")
+    return ContractTextError(
+        f"SHP101 contract-syntax: axis {_short(token)} in {_short(text)}: {hint}"
+    )
 
 
 def _unknown(name: str, text: str) -> ContractTextError:
     near = near_misses(name)
     what = f"did you mean {' or '.join(near)}? " if near else ""
     return ContractTextError(
-        f"SHP102 unknown-dim: {name!r} in {text!r} is not in the vocabulary: {what}"
+        f"SHP102 unknown-dim: {name!r} in {_short(text)} is not in the vocabulary: {what}"
         f"else add it with shapecheck.declare({name!r}, owner=...)"
     )
+
+
+def _short(text: str) -> str:
+    return repr(text) if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]!r}..."

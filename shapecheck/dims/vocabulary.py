@@ -93,9 +93,13 @@ def declare(
     others take their number from Dims. Raises ShapecheckError for a name that is not an
     identifier, an unknown owner, or a name already declared differently.
     """
-    if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
+    if (
+        not (name.isascii() and name.isidentifier())
+        or keyword.iskeyword(name)
+        or name.startswith("_")
+    ):
         raise ShapecheckError(
-            f"declare({name!r}): an axis name is a plain identifier that does not start with '_'; "
+            f"declare({name!r}): an axis name is an ASCII identifier that does not start with '_'; "
             "rename it, for example 'draft_rank'"
         )
     try:

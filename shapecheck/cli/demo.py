@@ -1,0 +1,93 @@
+"""`shapecheck demo`: a public bug found in source, caught at its producer, and what that costs."""
+
+from __future__ import annotations
+
+import time
+from importlib.util import find_spec
+
+import click
+from rich.console import Console
+
+from shapecheck.demo import stage
+from shapecheck.errors import ShapecheckError
+
+_FOUND = 4  # findings shown in full; a release may have more
+
+
+@click.command()
+def demo() -> None:
+    """Find a public bug in a released engine, then run one like it with and without contracts."""
+    console, start = Console(highlight=False), time.monotonic()
+    _lint(console)
+    if find_spec("torch") is None:
+        console.rule("b, c: not shown")
+        _say(
+            console, "The running worker needs torch. In this checkout: pip install -e '.[engine]'"
+        )
+        return
+    _levels(console)
+    _cost(console)
+    console.rule(f"{time.monotonic() - start:.0f} seconds")
+
+
+def _lint(console: Console) -> None:
+    console.rule("a: the linter on a release")
+    with console.status("reading the release"):
+        scene = stage.lint_release()
+    if scene.release is None:
+        _say(console, f"The release could not be fetched ({scene.why_not}).")
+        _say(console, f"Linted the bundled miniature of it instead: {stage.MINIATURE}")
+    else:
+        _say(console, "sglang 0.5.11 sized two tensors from the wrong model (its issue 24215).")
+        _say(console, f"shapecheck lint '{scene.release}'  ({scene.files} files, none imported)")
+    for finding in scene.findings[:_FOUND]:
+        _say(console, f"\n{finding.line}")
+        for step in finding.chain:
+            _say(console, f"  {step}")
+    more = len(scene.findings) - _FOUND
+    if more > 0:
+        _say(console, f"\nand {more} more")
+    if not scene.findings:
+        raise ShapecheckError(
+            "the linter found nothing where a bug is known; run the same target with "
+            "`shapecheck lint --statistics` and report it"
+        )
+
+
+def _levels(console: Console) -> None:
+    console.rule("b: a worker whose idle placeholder has the draft's width")
+    with console.status("SHAPECHECK=off: no checks"):
+        off = stage.serve("off", "mistaken")
+    with console.status("SHAPECHECK=strict"):
+        strict = stage.serve("strict", "mistaken")
+    if not off.error or "ShapeContractError" not in strict.error:
+        raise ShapecheckError(
+            "the mistaken worker was expected to crash under off and to be named under strict; "
+            f"off: {off.error or 'no error'}; strict: {strict.error or 'no error'}"
+        )
+    _say(console, "SHAPECHECK=off crashes late, where two batches meet:")
+    _say(console, off.error)
+    _say(console, f"  raised in {' <- '.join(off.stack)}")
+    _say(console, "  the method that chose the width, idle_input, has long returned\n")
+    _say(console, "SHAPECHECK=strict stops at the producer and names both dimensions:")
+    _say(console, strict.error.partition(": ")[2])
+
+
+def _cost(console: Console) -> None:
+    console.rule("c: the healthy worker, and what its contracts cost")
+    with console.status("measuring, both levels in turn"):
+        cost = stage.cost()
+    _say(console, f"off     {cost.off * 1e6:8.1f} microseconds per iteration")
+    _say(console, f"strict  {cost.strict * 1e6:8.1f} microseconds per iteration")
+    _say(
+        console,
+        f"The contracts cost {(cost.strict - cost.off) * 1e6:.1f} microseconds, "
+        f"{cost.strict / cost.off - 1:.1%} of an iteration of this miniature.",
+    )
+    _say(
+        console, "The cost is per crossing, so it is a smaller share of a larger model's iteration."
+    )
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(text, markup=False, soft_wrap=True)

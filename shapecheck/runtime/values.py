@@ -1,0 +1,115 @@
+"""Checks that read data, so they may wait for the device: only at level full."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from shapecheck.dims.model import Dims
+from shapecheck.errors import ContractTextError
+from shapecheck.runtime.report import Reporter
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Invariant = Callable[..., object]
+
+
+class Values:
+    """The judgements on data that a plan calls; a tensor without data gets none."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        self._reporter = reporter
+
+    def ids(
+        self,
+        site: int,
+        tensor: Tensor,
+        size: int,
+        bound: Mapping[str, object],
+        at: tuple[int, ...],
+    ) -> None:
+        """Token ids lie in [0, size); raises ShapeContractError (SHP305) naming the extremes."""
+        if not readable(tensor) or tensor.numel() == 0:
+            return
+        low, high = int(tensor.min()), int(tensor.max())
+        if low >= 0 and high < size:
+            return
+        place = self._reporter.sites[site]
+        wrong = low if low < 0 else high
+        self._reporter.relation(
+            place.path.format(*at),
+            "SHP305",
+            f"ids lie in [0, {place.wanted}={size}), got {wrong}",
+            [
+                f"expected ids in [0, {place.wanted}={size})      got {low} to {high}",
+                "map ids between the vocabularies where they change hands",
+            ],
+            bound,
+        )
+
+    def holds(
+        self,
+        site: int,
+        invariant: Invariant,
+        value: object,
+        bound: Mapping[str, object],
+        at: tuple[int, ...],
+    ) -> None:
+        """An invariant of a carrier is true of `value`."""
+        path = self._reporter.sites[site].path.format(*at)
+        self._judge(path, invariant, (value, *_dims(invariant, self._reporter.dims)), {}, bound)
+
+    def relates(
+        self,
+        invariant: Invariant,
+        named: Mapping[str, object],
+        bound: Mapping[str, object],
+        _at: tuple[int, ...],
+    ) -> None:
+        """An invariant of a contract is true of the arguments and the result it names."""
+        offered = {**named, "dims": self._reporter.dims}
+        wanted = {name: offered[name] for name in inspect.signature(invariant).parameters}
+        self._judge("invariant", invariant, (), wanted, bound)
+
+    def _judge(
+        self,
+        path: str,
+        invariant: Invariant,
+        values: tuple[object, ...],
+        named: Mapping[str, object],
+        bound: Mapping[str, object],
+    ) -> None:
+        import torch
+
+        verdict = invariant(*values, **named)
+        if isinstance(verdict, torch.Tensor):
+            if not readable(verdict):
+                return
+            verdict = bool(verdict.all())
+        if verdict is not True and verdict is not False:
+            raise ContractTextError(
+                f"SHP101 contract-syntax: invariant {invariant.__qualname__} returned "
+                f"{type(verdict).__name__}; return a bool or a bool tensor"
+            )
+        if not verdict:
+            what = (invariant.__doc__ or invariant.__name__).strip().partition("\n")[0]
+            self._reporter.relation(
+                path,
+                "SHP206",
+                f"invariant {invariant.__name__} does not hold: {what}",
+                [f"invariant {invariant.__qualname__} is false", what],
+                bound,
+            )
+
+
+def readable(tensor: Tensor) -> bool:
+    """Whether the tensor has data: it is neither on meta nor fake."""
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    return not (tensor.is_meta or isinstance(tensor, FakeTensor))
+
+
+def _dims(invariant: Invariant, dims: Dims | None) -> tuple[Dims | None, ...]:
+    return (dims,) if len(inspect.signature(invariant).parameters) > 1 else ()

@@ -1,0 +1,232 @@
+"""For tests: carriers that keep their contract, and Dims in which no two names coincide."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+
+from shapecheck.dims.model import Dims, Size
+from shapecheck.dims.vocabulary import lookup
+from shapecheck.errors import ShapecheckError
+from shapecheck.runtime.tensors import dtype_names
+from shapecheck.spec import (
+    CarrierSpec,
+    HintSpec,
+    OptionalSpec,
+    PhasedSpec,
+    SequenceSpec,
+    Spec,
+    TensorSpec,
+    TupleSpec,
+    UnionSpec,
+    absent_tensor,
+    alternative,
+    carrier_of,
+)
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["DistinctDims", "distinct_dims", "make"]
+
+T = TypeVar("T")
+_LIST_LENGTH = 2
+_BLANKS: Mapping[object, object] = {int: 0, float: 0.0, bool: False, str: "", type(None): None}
+
+
+def make(
+    carrier: type[T],
+    dims: Dims,
+    bs: int = 3,
+    *,
+    phase: str | None = None,
+    absent: Collection[str] = (),
+    fields: Mapping[str, object] | None = None,
+    device: str = "cpu",
+    seed: int = 0,
+    **sizes: int,
+) -> T:
+    """A carrier whose tensors keep its contract under `dims`, the same for the same arguments.
+
+    One keyword per per-call name (`tokens=7`). An Optional field is present unless the pair has
+    no such tensor or its name is in `absent`; a field without tensors takes its value from
+    `fields`, its default, or a blank. Floats are normal, ids lie in their vocabulary, other
+    integers and bools are 0. Raises ShapecheckError for a size or value that must be given.
+    """
+    import torch
+
+    generator = torch.Generator(device=device).manual_seed(seed)
+    maker = _Maker(
+        dims=dims,
+        sizes={"bs": bs, **sizes},
+        phase=phase,
+        absent=frozenset(absent),
+        fields=dict(fields or {}),
+        device=device,
+        generator=generator,
+    )
+    made = maker.carrier(carrier, carrier.__name__)
+    unused = [name for name in (*maker.fields, *maker.absent) if name not in maker.used]
+    if unused:
+        raise ShapecheckError(
+            f"make({carrier.__name__}): {', '.join(unused)}: `fields` names fields without tensors "
+            "and `absent` names Optional ones; correct the name"
+        )
+    return made
+
+
+@dataclass(slots=True, kw_only=True)
+class _Maker:
+    dims: Dims
+    sizes: dict[str, int]
+    phase: str | None
+    absent: frozenset[str]
+    fields: dict[str, object]
+    device: str
+    generator: torch.Generator
+    used: set[str] = dataclasses.field(default_factory=set[str])
+
+    def carrier(self, cls: type[T], path: str) -> T:
+        given: dict[str, object] = {}
+        blank = {item.name: item for item in dataclasses.fields(cls)}  # pyright: ignore[reportArgumentType]  # carriers are dataclasses
+        for item in carrier_of(cls).fields:
+            if isinstance(item.spec, HintSpec):
+                value = self._plain(item.spec, blank[item.name], f"{path}.{item.name}")
+            elif item.name in self.absent and isinstance(item.spec, OptionalSpec):
+                self.used.add(item.name)
+                value = None
+            else:
+                value = self._value(item.spec, f"{path}.{item.name}")
+            if blank[item.name].init:
+                given[item.name] = value
+        return cls(**given)
+
+    def _value(self, spec: Spec, path: str) -> object:
+        match spec:
+            case TensorSpec():
+                return self._tensor(spec, path)
+            case OptionalSpec(item=item):
+                missing = absent_tensor(item, self.dims, self.phase) is not None
+                return None if missing else self._value(item, path)
+            case PhasedSpec():
+                return self._value(alternative(spec, path, self.phase), path)
+            case CarrierSpec(cls=cls):
+                return self.carrier(cast("type[object]", cls), path)
+            case UnionSpec(items=items):
+                return self.carrier(cast("type[object]", items[0].cls), path)
+            case SequenceSpec(container=container, item=item):
+                items = [self._value(item, f"{path}[{index}]") for index in range(_LIST_LENGTH)]
+                return tuple(items) if container is tuple else items
+            case TupleSpec(items=items):
+                return tuple(self._value(item, f"{path}[{i}]") for i, item in enumerate(items))
+            case HintSpec(hint=hint) if hint in _BLANKS:
+                return _BLANKS[hint]
+            case HintSpec(hint=hint):
+                raise ShapecheckError(f"make: no blank value for {path}: {hint}; build it by hand")
+
+    def _tensor(self, spec: TensorSpec, path: str) -> torch.Tensor:
+        import torch
+
+        shape = [axis.evaluate(lambda name: self._size(name, path)) for axis in spec.shape.axes]
+        dtype = self._dtype(spec)
+        if spec.ids_of is not None:
+            high = self.dims[f"{spec.ids_of}_vocab"]
+            return torch.randint(
+                high, shape, dtype=dtype, device=self.device, generator=self.generator
+            )
+        if dtype.is_floating_point:
+            normal = torch.randn(shape, device=self.device, generator=self.generator)
+            return normal.to(dtype)
+        return torch.zeros(shape, dtype=dtype, device=self.device)
+
+    def _size(self, name: str, path: str) -> int:
+        if name in self.sizes:
+            return self.sizes[name]
+        declared = lookup(name)
+        if declared is not None and declared.per_call:
+            raise ShapecheckError(f"make: {path} has {name} rows; give {name}=...")
+        return self.dims[name]
+
+    def _dtype(self, spec: TensorSpec) -> torch.dtype:
+        import torch
+
+        names = dtype_names(spec, self.dims)
+        if names is None or "float32" in names:
+            return torch.float32
+        if "int64" in names:
+            return torch.int64
+        return next(getattr(torch, name) for name in names if hasattr(torch, name))
+
+    def _plain(self, spec: HintSpec, field: dataclasses.Field[object], path: str) -> object:
+        if field.name in self.fields:
+            self.used.add(field.name)
+            return self.fields[field.name]
+        if field.default is not dataclasses.MISSING:
+            return field.default
+        if field.default_factory is not dataclasses.MISSING:
+            return field.default_factory()
+        if spec.hint in _BLANKS:
+            return _BLANKS[spec.hint]
+        raise ShapecheckError(
+            f"make: no blank value for {path}; give fields={{{field.name!r}: ...}}"
+        )
+
+
+class DistinctDims(NamedTuple):
+    """The same pair twice: with a draft wider than its target, and narrower."""
+
+    wider: Dims
+    narrower: Dims
+
+
+def distinct_dims() -> DistinctDims:
+    """Dims whose free names are pairwise distinct primes, so that no wrong name fits by chance.
+
+    What follows from a formula follows it (`extend_hidden = num_aux*target_hidden`,
+    `recurrent_hidden = draft_hidden`, `accept_width = num_steps+1`), and what a model must be able
+    to halve is twice a prime (heads per key/value head, head widths).
+    """
+    return DistinctDims(wider=_distinct(37, 53), narrower=_distinct(53, 37))
+
+
+_FREE = {
+    "topk": 2,
+    "num_aux": 3,
+    "num_steps": 5,
+    "target_layers": 7,
+    "num_draft_tokens": 11,
+    "draft_layers": 13,
+    "target_kv_heads": 17,
+    "dp_ranks": 19,
+    "draft_kv_heads": 23,
+    "target_ffn": 41,
+    "draft_ffn": 43,
+    "req_rows": 59,
+    "max_context": 127,
+    "num_slots": 131,
+    "draft_vocab": 199,
+    "target_vocab": 211,
+}
+_DERIVED = {
+    "accept_width": (6, "num_steps+1"),
+    "target_heads": (34, "2*target_kv_heads"),
+    "draft_heads": (46, "2*draft_kv_heads"),
+    "target_head_dim": (58, "2*29"),
+    "draft_head_dim": (62, "2*31"),
+}
+
+
+def _distinct(target_hidden: int, draft_hidden: int) -> Dims:
+    numbers = {**_FREE, "target_hidden": target_hidden, "draft_hidden": draft_hidden}
+    chosen = {name: (number, "distinct_dims") for name, number in numbers.items()}
+    chosen |= _DERIVED
+    chosen["extend_hidden"] = (3 * target_hidden, "num_aux*target_hidden")
+    chosen["recurrent_hidden"] = (draft_hidden, "draft_hidden")
+    sizes: dict[str, Size] = {}
+    for name, (number, origin) in chosen.items():
+        declared = lookup(name)
+        assert declared is not None, name
+        sizes[name] = Size(value=number, owner=declared.owner, origin=origin)
+    return Dims(sizes=sizes, target_dtype="bfloat16", draft_dtype="float16")

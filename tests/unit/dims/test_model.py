@@ -1,0 +1,80 @@
+"""Dims: reading, refusing, copying, and the journey to another process."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+from pydantic import ValidationError
+
+from shapecheck import Dims, ShapecheckError
+from shapecheck.dims import Owner, Size
+
+CONFIG = {"hidden_size": 64, "vocab_size": 256, "num_attention_heads": 4, "num_hidden_layers": 2}
+
+
+@pytest.fixture
+def dims() -> Dims:
+    return Dims.from_configs(
+        CONFIG, {**CONFIG, "hidden_size": 32}, algorithm="standalone", num_steps=2
+    )
+
+
+def test_reading(dims: Dims) -> None:
+    assert dims["target_hidden"] == 64
+    assert dims.get("draft_hidden") == 32
+    assert dims.get("extend_hidden") is None
+    assert "extend_hidden" in dims
+    assert "num_slots" not in dims
+    assert dims.owner("num_slots") is Owner.BATCH
+    assert dims.same_number(256) == ["target_vocab", "draft_vocab"]
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("target_hiden", "did you mean target_hidden?"),
+        ("wholly_new", "declare('wholly_new', owner="),
+        ("num_slots", "dims.with_sizes(num_slots="),
+        ("extend_hidden", "a field of this width must be None"),
+    ],
+)
+def test_a_missing_number_says_where_to_set_it(dims: Dims, name: str, hint: str) -> None:
+    with pytest.raises(ShapecheckError, match=name) as caught:
+        dims[name]
+    assert hint in str(caught.value)
+
+
+def test_with_sizes_leaves_the_original(dims: Dims) -> None:
+    more = dims.with_sizes(num_slots=(128, "argument kv_slots"))
+    assert (more["num_slots"], more.origin("num_slots")) == (128, "argument kv_slots")
+    assert dims.get("num_slots") is None
+    assert more != dims
+
+
+def test_with_sizes_refuses(dims: Dims) -> None:
+    with pytest.raises(ShapecheckError, match="0 or more"):
+        dims.with_sizes(num_slots=(-1, "argument kv_slots"))
+    with pytest.raises(ShapecheckError, match="did you mean"):
+        dims.with_sizes(num_slot=(1, "argument kv_slots"))
+
+
+def test_nothing_can_be_written(dims: Dims) -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        dims.target_dtype = "float16"
+    with pytest.raises(TypeError, match="does not support item assignment"):
+        dims.sizes["bs"] = Size(value=1, owner=Owner.BATCH, origin="here")  # type: ignore[index]
+
+
+def test_copies_are_equal(dims: Dims) -> None:
+    for again in (
+        pickle.loads(pickle.dumps(dims)),
+        copy.copy(dims),
+        copy.deepcopy(dims),
+        Dims.model_validate_json(dims.model_dump_json()),
+    ):
+        assert again == dims
+        assert hash(again) == hash(dims)
+        assert again["target_hidden"] == 64
+        assert again.origin("target_hidden") == dims.origin("target_hidden")

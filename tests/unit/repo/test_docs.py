@@ -1,0 +1,34 @@
+"""The documents say what the code does."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+
+# In a process of its own: other tests declare names.
+SHIPPED = """
+import json
+from shapecheck.dims.vocabulary import lookup, names
+print(json.dumps({name: lookup(name).owner for name in names()}))
+"""
+
+
+def test_names_page_lists_the_whole_vocabulary_with_its_owners() -> None:
+    page = (ROOT / "docs/names.md").read_text()
+    rows = dict(re.findall(r"^\| `(\w+)` \| (\w+) \|", page, flags=re.MULTILINE))
+    run = subprocess.run(
+        [sys.executable, "-c", SHIPPED], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert rows == json.loads(run.stdout)
+
+
+def test_ci_ends_with_the_test_command_of_the_readme() -> None:
+    readme = (ROOT / "README.md").read_text()
+    command = re.search(r"^pip install -e '\.\[test\]' && pytest$", readme, re.MULTILINE)
+    assert command is not None
+    assert (ROOT / ".ci/run").read_text().rstrip().endswith(command.group())
