@@ -10,6 +10,7 @@ from shapecheck.rules import (
     buffer_capacity,
     idle_differs,
     index_as_count,
+    internal_error,
     odd_one_out,
     owners_meet,
     rows_meet,
@@ -30,6 +31,7 @@ RULES: tuple[Rule, ...] = (
     idle_differs.RULE,
     buffer_capacity.RULE,
     silent_copy.RULE,
+    internal_error.RULE,
     unused_suppression.RULE,
     unreadable_file.RULE,
 )
