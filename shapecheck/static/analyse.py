@@ -35,7 +35,7 @@ Progress = Callable[[int, int], None]
 class Analysis:
     """What a run found out, before the rules judge it, and which files that rests on.
 
-    `loaded` are digests of the sources by path, `absent` the paths where a module was looked for.
+    `loaded` are the texts of files by path, `absent` the paths where a module was looked for.
     """
 
     facts: Facts
@@ -105,7 +105,7 @@ def _analyse(entries: Entries, progress: Progress | None) -> Analysis:
         loaded_lines=project.loaded_lines,
         unreadable=tuple(project.unreadable[path] for path in sorted(project.unreadable)),
         crashes=tuple(crashes[path] for path in sorted(crashes)),
-        loaded=project.digests,
+        loaded=project.texts,
         absent=frozenset(project.absent),
     )
 
