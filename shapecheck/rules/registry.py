@@ -8,6 +8,7 @@ from shapecheck.diagnostics.model import Diagnostic
 from shapecheck.errors import ShapecheckError
 from shapecheck.rules import (
     buffer_capacity,
+    dtype_owner,
     idle_differs,
     index_as_count,
     internal_error,
@@ -17,6 +18,7 @@ from shapecheck.rules import (
     silent_copy,
     unreadable_file,
     unused_suppression,
+    vocab_domain,
     wrong_owner,
 )
 from shapecheck.rules.base import Rule, Verdicts
@@ -26,6 +28,8 @@ RULES: tuple[Rule, ...] = (
     odd_one_out.RULE,
     wrong_owner.RULE,
     owners_meet.RULE,
+    dtype_owner.RULE,
+    vocab_domain.RULE,
     rows_meet.RULE,
     index_as_count.RULE,
     idle_differs.RULE,
@@ -69,7 +73,7 @@ def judge(facts: Facts) -> list[Diagnostic]:
 
 
 # Two owners' sizes in one place are what the tool is for.
-_LEADING = frozenset({"SHP201", "SHP301", "SHP302"})
+_LEADING = frozenset({"SHP201", "SHP301", "SHP302", "SHP305"})
 
 
 def _order(finding: Diagnostic) -> tuple[bool, str, int, int, str]:

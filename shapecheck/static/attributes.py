@@ -269,7 +269,8 @@ def tensor_by_name(
     span = _span(frame, node)
     symbol = Symbol(kind, owned.owner, "", owned)
     size = Size(Poly.symbol(symbol), (Step("read", _text(node), span),))
-    return Tensor(last=size, owned=owned)
+    dtype = DType("", owned.owner, (Step("read", _text(node), span),))
+    return Tensor(last=size, dtype=dtype, owned=owned)
 
 
 def name_owner(frame: Frame, name: str, node: ast.expr | ast.arg) -> Ownership | None:

@@ -124,5 +124,9 @@ def embedding(
     if weight is None:
         return UNKNOWN
     made = weight.axis(-1)
+    if ids is not None:
+        frame.machine.facts.saw_lookup(
+            ids.ids, weight.axis(-2), frame.module.span(node), frame.where
+        )
     dims = (*ids.dims, made) if ids is not None and ids.dims is not None else None
     return Tensor(dims, made, weight.dtype)
