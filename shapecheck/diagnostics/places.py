@@ -17,6 +17,7 @@ def spans(finding: Diagnostic) -> Iterator[Span]:
     for note in finding.notes:
         if note.span is not None:
             yield note.span
+        yield from note.others
 
 
 def seen_from(finding: Diagnostic, *, root: Path, folder: Path) -> Diagnostic:
@@ -27,14 +28,19 @@ def seen_from(finding: Diagnostic, *, root: Path, folder: Path) -> Diagnostic:
     return replace(
         finding,
         fingerprint=finding.fingerprint or fingerprint(finding),
-        primary=_moved(finding.primary, root, folder),
-        notes=tuple(replace(one, span=_moved(one.span, root, folder)) for one in finding.notes),
+        primary=finding.primary and _moved(finding.primary, root, folder),
+        notes=tuple(
+            replace(
+                note,
+                span=note.span and _moved(note.span, root, folder),
+                others=tuple(_moved(span, root, folder) for span in note.others),
+            )
+            for note in finding.notes
+        ),
     )
 
 
-def _moved(span: Span | None, root: Path, folder: Path) -> Span | None:
-    if span is None:
-        return None
+def _moved(span: Span, root: Path, folder: Path) -> Span:
     file = root / span.path
     if not file.is_relative_to(folder):
         return span

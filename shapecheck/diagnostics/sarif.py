@@ -75,16 +75,19 @@ def _rule(page: RulePage) -> dict[str, object]:
 
 
 def _result(finding: Diagnostic, numbers: Mapping[str, int]) -> dict[str, object]:
-    placed = [note for note in finding.notes if note.span is not None]
+    related = [
+        (note.label if note.others else _labelled(note), span)
+        for note in finding.notes
+        for span in (*((note.span,) if note.span else ()), *note.others)
+    ]
     result: dict[str, object] = {
         "ruleId": finding.code,
         "level": _LEVELS[finding.severity],
         "message": {"text": _text(finding)},
         "locations": [_location(finding.primary)] if finding.primary else [],
         "relatedLocations": [
-            {"id": number, **_location(note.span), "message": {"text": _labelled(note)}}
-            for number, note in enumerate(placed, 1)
-            if note.span is not None
+            {"id": number, **_location(span), "message": {"text": text}}
+            for number, (text, span) in enumerate(related, 1)
         ],
         "partialFingerprints": {"shapecheck/v1": finding.fingerprint or fingerprint(finding)},
         "properties": {

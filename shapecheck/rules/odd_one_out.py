@@ -187,9 +187,10 @@ def _others(rest: list[_Caller]) -> Note:
     places: dict[Span, str] = {}
     for caller in rest:
         places.setdefault(caller.fact.span, origin_text(caller.size))
-    shown = [f"{span} {text}" for span, text in sorted(places.items(), key=lambda one: str(one[0]))]
+    spans = sorted(places, key=str)
+    shown = [f"{span} {places[span]}" for span in spans]
     more = f" and {len(shown) - 3} more" if len(shown) > 3 else ""
-    return Note(label="other callers", message=" · ".join(shown[:3]) + more)
+    return Note(label="other callers", message=" · ".join(shown[:3]) + more, others=tuple(spans))
 
 
 def _meets(cell: str, caller: _Caller, facts: Facts) -> list[Note]:
@@ -201,7 +202,6 @@ def _meets(cell: str, caller: _Caller, facts: Facts) -> list[Note]:
                 text = (
                     f"{split.field}, which is {other.poly} when it is live ({origin_text(other)})"
                 )
-                text = f"{split.field}, which is {live}"
                 notes = [Note(label="meets", message=text, span=split.span)]
                 joined = facts.joined.get(split.field)
                 if joined is not None:

@@ -137,16 +137,23 @@ def _text(root: Path, path: str) -> str | None:
 
 
 def _carried(finding: Diagnostic, moved: Mapping[str, Mapping[Place, Place]]) -> Diagnostic:
-    def carry(span: Span | None) -> Span | None:
-        if span is None or span.path not in moved:
+    def carry(span: Span) -> Span:
+        if span.path not in moved:
             return span
         line, column = moved[span.path][span.line, span.column]
         return Span(path=span.path, line=line, column=column)
 
     return replace(
         finding,
-        primary=carry(finding.primary),
-        notes=tuple(replace(note, span=carry(note.span)) for note in finding.notes),
+        primary=finding.primary and carry(finding.primary),
+        notes=tuple(
+            replace(
+                note,
+                span=note.span and carry(note.span),
+                others=tuple(carry(span) for span in note.others),
+            )
+            for note in finding.notes
+        ),
     )
 
 
@@ -179,7 +186,12 @@ def _diagnostic(data: _Json) -> Diagnostic:
         certainty=Certainty(data["certainty"]),
         primary=_span(data["primary"]),
         notes=tuple(
-            Note(message=one["message"], label=one["label"], span=_span(one["span"]))
+            Note(
+                message=one["message"],
+                label=one["label"],
+                span=_span(one["span"]),
+                others=tuple(Span(**span) for span in one["others"]),
+            )
             for one in data["notes"]
         ),
         dims=DimPair(**data["dims"]) if data["dims"] else None,

@@ -13,17 +13,20 @@ FINDING = Diagnostic(
     name="owners-meet",
     message="m",
     primary=Span(path="pkg/a.py", line=3),
-    notes=(Note(message="n", span=Span(path="pkg/b.py", line=4)), Note(message="o")),
+    notes=(
+        Note(message="n", span=Span(path="pkg/b.py", line=4)),
+        Note(message="o", others=(Span(path="pkg/c.py", line=5),)),
+    ),
 )
 
 
 def test_spans_are_the_primary_and_the_chain() -> None:
-    assert [span.path for span in spans(FINDING)] == ["pkg/a.py", "pkg/b.py"]
+    assert [span.path for span in spans(FINDING)] == ["pkg/a.py", "pkg/b.py", "pkg/c.py"]
 
 
 def test_paths_move_and_the_fingerprint_stays() -> None:
     moved = seen_from(FINDING, root=Path("/repo/src"), folder=Path("/repo"))
-    assert [span.path for span in spans(moved)] == ["src/pkg/a.py", "src/pkg/b.py"]
+    assert [span.path for span in spans(moved)] == ["src/pkg/a.py", "src/pkg/b.py", "src/pkg/c.py"]
     assert moved.fingerprint == fingerprint(FINDING)
 
 

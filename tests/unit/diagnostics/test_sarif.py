@@ -29,6 +29,11 @@ FINDING = Diagnostic(
     primary=Span(path="engine/a b ñ.py", line=3, column=7),
     notes=(
         Note(label="read", message="config.hidden_size", span=Span(path="engine/c.py", line=1)),
+        Note(
+            label="other callers",
+            message="engine/f.py:5:1 x",
+            others=(Span(path="engine/f.py", line=5),),
+        ),
         Note(label="settle it", message="size it as the others do"),
         Note(label="meets", message="torch.cat", span=Span(path="engine/d.py", line=9, column=2)),
     ),
@@ -98,10 +103,12 @@ def test_the_consumer_leads_and_the_chain_is_related() -> None:
     ]
     assert related == [
         (1, "read: config.hidden_size", "engine/c.py", 1),
-        (2, "meets: torch.cat", "engine/d.py", 9),
+        (2, "other callers", "engine/f.py", 5),
+        (3, "meets: torch.cat", "engine/d.py", 9),
     ]
     assert result["message"]["text"] == (
-        "draft_hidden passed to f(x=)\nsettle it: size it as the others do"
+        "draft_hidden passed to f(x=)\nother callers: engine/f.py:5:1 x\n"
+        "settle it: size it as the others do"
     )
     assert result["properties"] == {
         "certainty": "may",

@@ -12,6 +12,7 @@ from click.testing import Result
 from shapecheck.cli.changes import read_changes
 from shapecheck.diagnostics.model import Diagnostic, Note, Span
 from shapecheck.errors import ShapecheckError
+from shapecheck.rules import odd_one_out
 
 Lint = Callable[..., Result]
 
@@ -61,6 +62,21 @@ def test_a_touched_line_or_chain_reports_it(repository: Path, shapecheck_lint: L
     _edit(file, copies[0], text.splitlines()[copies[0] - 1] + "  # the other end")
     file.write_text(file.read_text().replace("torch.ones((", "torch.ones(("))
     assert shapecheck_lint("src", "--diff-base", "main").exit_code == 1
+
+
+def test_the_callers_that_a_finding_is_told_from_belong_to_its_chain(
+    repository: Path, shapecheck_lint: Lint
+) -> None:
+    file = repository / "src" / "odd.py"
+    file.write_text(odd_one_out.BAD)
+    _git(repository, "add", ".")
+    _git(repository, "commit", "--quiet", "-m", "odd")
+    words = ("src", "--select", "SHP302", "--diff-base", "HEAD")
+    assert shapecheck_lint(*words).exit_code == 0
+    lines = odd_one_out.BAD.splitlines()
+    first = next(number for number, line in enumerate(lines, 1) if "idle(target" in line)
+    _edit(file, first, f"{lines[first - 1]}  # a caller that is right")
+    assert shapecheck_lint(*words).exit_code == 1
 
 
 def test_the_ranges_of_edits_deletions_and_new_files(repository: Path) -> None:
