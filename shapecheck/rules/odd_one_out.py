@@ -14,7 +14,8 @@ a guard skips the copy.
 ## Which caller is odd
 
 The one whose object stands in for a live one of the other owner (both reach the same place), or
-else a single caller against two or more. Callers that merely differ are not reported.
+else a single caller against two or more that put the result into the same field of an object that
+others read. Callers that merely differ are not reported: two models may use one helper.
 
 ## Instead
 
@@ -80,9 +81,9 @@ def check(facts: Facts, verdicts: Verdicts) -> Iterator[Diagnostic]:
         if caller is not None:
             by_cell.setdefault(fact.cell, []).append(caller)
     for cell, callers in sorted(by_cell.items()):
-        if cell not in facts.sized_fields or not _conflict(callers):
+        if cell not in facts.sized or not _conflict(callers):
             continue
-        odd, rest = _odd(cell, callers, facts.splits)
+        odd, rest = _odd(cell, callers, facts)
         for caller in odd:
             verdicts.cells.add(cell)
             for size in (caller.size, *caller.others):
@@ -116,10 +117,8 @@ def _conflict(callers: list[_Caller]) -> bool:
     return any(owner_conflict(first.size.poly, other.size.poly) for other in callers[1:])
 
 
-def _odd(
-    cell: str, callers: list[_Caller], splits: Iterable[Split]
-) -> tuple[list[_Caller], list[_Caller]]:
-    stand_ins = [caller for caller in callers if _stands_in(cell, caller, splits)]
+def _odd(cell: str, callers: list[_Caller], facts: Facts) -> tuple[list[_Caller], list[_Caller]]:
+    stand_ins = [caller for caller in callers if _stands_in(cell, caller, facts.splits)]
     owners = {caller.owner for caller in stand_ins}
     if len(owners) == 1 and len({caller.owner for caller in callers}) == 2:
         return stand_ins, [one for one in callers if one.owner not in owners]
@@ -128,8 +127,17 @@ def _odd(
         groups.setdefault(caller.owner, []).append(caller)
     small, large = sorted(groups.values(), key=len)
     if len(small) == 1 and len(large) >= 2:
-        return small, large
+        goal = _destination(small[0], facts)
+        if goal and any(goal == _destination(other, facts) for other in large):
+            return small, large
     return [], []
+
+
+def _destination(caller: _Caller, facts: Facts) -> str:
+    """The field of a shared object that the result is put in; an object's own does not count."""
+    target = facts.destinations.get(caller.fact.call, "")
+    holder, _, name = target.rpartition(".")
+    return "" if holder in ("self", "cls", "") else name
 
 
 def _stands_in(cell: str, caller: _Caller, splits: Iterable[Split]) -> bool:
@@ -156,7 +164,6 @@ def _finding(cell: str, caller: _Caller, rest: list[_Caller], facts: Facts) -> D
     ]
     notes += chain(caller.size)
     notes.append(Note(label="passed to", message=cell, span=argument))
-    notes.append(Note(label="flows to", message=facts.sized_fields[cell]))
     notes += _meets(cell, caller, facts.splits)
     notes.append(
         Note(

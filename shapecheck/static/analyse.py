@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shapecheck.diagnostics.model import Diagnostic
-from shapecheck.static.attributes import declared_value, name_owner
+from shapecheck.static.attributes import name_owner
+from shapecheck.static.expressions import evaluate
 from shapecheck.static.facts import Facts
+from shapecheck.static.functions import call_function, parameter_value
 from shapecheck.static.index import ClassFacts, FunctionFacts, ModuleFacts
 from shapecheck.static.loader import UnreadableFileError, read_source
 from shapecheck.static.machine import ROOT_BUDGET, Frame, Machine, State
@@ -88,7 +90,7 @@ def _analyse(root: Path, targets: list[Path]) -> Analysis:
             facts = project.add(source, name, is_package=is_package)
             if facts is not None:
                 entries.append(facts)
-    machine = Machine(project, Facts(), run_body, run_root)
+    machine = Machine(project, Facts(), run_body, run_root, evaluate, call_function)
     for module in entries:
         for function in module.functions:
             run_root(machine, function, function.cls)
@@ -149,9 +151,7 @@ def _parameters(frame: Frame, function: FunctionFacts, receiver: Value | None) -
         names = names[1:]
     for argument in [*names, *spec.kwonlyargs]:
         owned = name_owner(frame, argument.arg, argument)
-        env[argument.arg] = declared_value(
-            frame, function.module, argument.arg, argument.annotation, owned, argument
-        )
+        env[argument.arg] = parameter_value(frame, function, argument, owned)
     for extra in (spec.vararg, spec.kwarg):
         if extra is not None:
             env[extra.arg] = UNKNOWN

@@ -9,7 +9,7 @@ from shapecheck.diagnostics.model import Span
 from shapecheck.dims.expr import Poly
 from shapecheck.static.facts import Split
 from shapecheck.static.index import ClassFacts, FunctionFacts, ModuleFacts
-from shapecheck.static.machine import Frame, lookup_field
+from shapecheck.static.machine import Frame, State, lookup_field
 from shapecheck.static.owners import (
     is_config_name,
     last_axis_of_name,
@@ -135,9 +135,7 @@ def _read_field(frame: Frame, ref: ObjectRef, attribute: str, node: ast.expr) ->
 
 def _bound_method(frame: Frame, ref: ObjectRef, method: FunctionFacts, node: ast.expr) -> Value:
     if method.kind == "property":
-        from shapecheck.static.calls import call_function
-
-        value = call_function(frame, method, Instance(ref), (), {}, node)
+        value = frame.machine.call(frame, method, Instance(ref), (), {}, node)
         return _spread(frame, ref, method.name, value, node)
     if method.kind == "static":
         return FunctionValue(method)
@@ -209,9 +207,7 @@ def declared_value(
         return Instance(ref)
     if _is_tensor(annotation):
         return Tensor(owned=owned)
-    if annotation is None or owned is not None:
-        return Unknown(owned) if owned else UNKNOWN
-    return UNKNOWN
+    return Unknown(owned) if owned else UNKNOWN
 
 
 def _is_tensor(annotation: ast.expr | None) -> bool:
@@ -304,21 +300,11 @@ def store_attribute(
                 f"{ref.cls.name}.{attribute}",
             )
             stored = with_step(value, step)
-            _note_sized(frame, stored, f"{ref.cls.name}.{attribute}")
         else:
             stored = value
         frame.state.heap[key] = stored if old is None or len(targets) == 1 else join(old, stored)
         if not ref.entry:
             frame.machine.settle(ref, attribute, stored)
-
-
-def _note_sized(frame: Frame, value: Value, field: str) -> None:
-    for plain in plain_values(value):
-        if isinstance(plain, Tensor):
-            for axis in plain.dims or (plain.last,):
-                for step in axis.trail if axis else ():
-                    if step.kind == "passed" and step.cell:
-                        frame.machine.facts.sized_fields.setdefault(step.cell, field)
 
 
 def _note_split(frame: Frame, base: Union, value: Value, node: ast.Attribute) -> None:
@@ -373,11 +359,8 @@ def _global_value(frame: Frame, module: ModuleFacts, name: str, node: ast.expr) 
     if key not in machine.globals:
         machine.globals[key] = UNKNOWN
         if isinstance(node, ast.Constant | ast.Name | ast.Dict | ast.Tuple | ast.List):
-            from shapecheck.static.expressions import evaluate
-            from shapecheck.static.machine import State
-
             inner = Frame(machine, module, None, None, State({}, {}), frame.depth + 1)
-            machine.globals[key] = evaluate(inner, node)
+            machine.globals[key] = machine.evaluate(inner, node)
     return machine.globals[key]
 
 

@@ -10,7 +10,9 @@ from shapecheck.dims.expr import Poly
 from shapecheck.static.attributes import read_attribute, resolved_value
 from shapecheck.static.calls import evaluate_call
 from shapecheck.static.machine import Frame
-from shapecheck.static.shapes import broadcast, index_tensor, matmul
+from shapecheck.static.operators.joining import matmul
+from shapecheck.static.operators.meetings import broadcast
+from shapecheck.static.operators.selection import index_tensor
 from shapecheck.static.symbols import Guard, SizePoly
 from shapecheck.static.values import (
     NONE,

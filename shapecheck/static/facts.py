@@ -16,6 +16,7 @@ class Pass:
     cell: str
     value: Value
     span: Span
+    call: Span
     caller: str
 
 
@@ -62,7 +63,8 @@ class Facts:
     """Everything one run observed, in the order of observation, without repetition."""
 
     passes: dict[tuple[str, Span], Pass] = field(default_factory=dict[tuple[str, Span], Pass])
-    sized_fields: dict[str, str] = field(default_factory=dict[str, str])
+    sized: set[str] = field(default_factory=set[str])
+    destinations: dict[Span, str] = field(default_factory=dict[Span, str])
     splits: list[Split] = field(default_factory=list[Split])
     meetings: list[Meeting] = field(default_factory=list[Meeting])
     guarded_copies: dict[Span, tuple[EqualityTest, str]] = field(

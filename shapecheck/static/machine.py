@@ -66,6 +66,10 @@ class Machine:
     facts: Facts
     run_body: Callable[[Frame], Value]
     run_root: Callable[[Machine, FunctionFacts, ClassFacts | None], None]
+    evaluate: Callable[[Frame, ast.expr], Value]
+    call: Callable[
+        [Frame, FunctionFacts, Value | None, tuple[Value, ...], dict[str, Value], ast.expr], Value
+    ]
     selves: dict[ClassFacts, ObjectRef] = field(default_factory=dict[ClassFacts, ObjectRef])
     done: set[tuple[FunctionFacts, ClassFacts | None]] = field(
         default_factory=set[tuple[FunctionFacts, "ClassFacts | None"]]

@@ -10,7 +10,7 @@ from shapecheck.static.expressions import evaluate
 from shapecheck.static.facts import EqualityTest
 from shapecheck.static.index import FunctionFacts, FunctionNode
 from shapecheck.static.machine import Frame, State, join_heaps
-from shapecheck.static.shapes import base_text, fill
+from shapecheck.static.operators.meetings import base_text, fill
 from shapecheck.static.symbols import Guard
 from shapecheck.static.values import (
     NONE,
@@ -80,6 +80,8 @@ def _expression(frame: Frame, node: ast.Expr) -> None:
 def _assign(frame: Frame, node: ast.Assign) -> None:
     value = evaluate(frame, node.value)
     for target in node.targets:
+        if isinstance(target, ast.Attribute) and isinstance(node.value, ast.Call):
+            frame.machine.facts.destinations[frame.module.span(node.value)] = base_text(target)
         assign(frame, target, value, node.value)
 
 

@@ -1,6 +1,6 @@
 """The operator table: torch name -> how the result's axes follow from the arguments.
 
-A rule is data. `kind` names the shape function (`shapes.py`), the other fields say where its
+A rule is data. `kind` names the shape function (`apply.py`), the other fields say where its
 arguments are. Methods are listed by their bare name; the receiver is then the first tensor.
 """
 

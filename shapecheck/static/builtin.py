@@ -1,0 +1,86 @@
+"""The builtins that carry sizes, and what they return."""
+
+from __future__ import annotations
+
+import ast
+
+from shapecheck.dims.expr import Poly
+from shapecheck.static.attributes import read_named
+from shapecheck.static.functions import Arguments, Keywords
+from shapecheck.static.machine import Frame
+from shapecheck.static.values import (
+    UNKNOWN,
+    Const,
+    Instance,
+    Plain,
+    Sequence,
+    Shape,
+    Size,
+    Tensor,
+    Value,
+    join,
+    lift,
+    plain_values,
+)
+
+
+def call_builtin(
+    frame: Frame, name: str, arguments: Arguments, keywords: Keywords, node: ast.Call
+) -> Value:
+    """The result of a builtin; unknown for those that carry no size."""
+    if name == "getattr" and len(arguments) >= 2:
+        return _getattr(frame, arguments, node)
+    if name == "hasattr" and len(arguments) == 2:
+        return _hasattr(frame, arguments[0], arguments[1])
+    if name in ("int", "cast") and arguments:
+        return arguments[-1]
+    if name == "len" and len(arguments) == 1:
+        return lift(_len, arguments[0])
+    if name in ("tuple", "list") and len(arguments) == 1:
+        return lift(_as_sequence, arguments[0])
+    if name in ("max", "min") and len(arguments) == 2:
+        same = arguments[0] == arguments[1]
+        return arguments[0] if same else UNKNOWN
+    return UNKNOWN
+
+
+def _getattr(frame: Frame, arguments: Arguments, node: ast.Call) -> Value:
+    attribute = arguments[1]
+    if not isinstance(attribute, Const) or not isinstance(attribute.value, str):
+        return UNKNOWN
+    found = read_named(frame, arguments[0], attribute.value, node)
+    if len(arguments) == 3 and not any(isinstance(one, Size) for one in plain_values(found)):
+        return join(found, arguments[2])
+    # The default is declared equal to the attribute: it is no second origin.
+    return found
+
+
+def _hasattr(frame: Frame, value: Value, attribute: Value) -> Value:
+    """True where the class is seen to have it; an absence is never certain."""
+    if (
+        isinstance(value, Instance)
+        and isinstance(attribute, Const)
+        and value.ref.cls is not None
+        and not value.ref.entry
+    ):
+        name = str(attribute.value)
+        for cls in frame.machine.project.mro(value.ref.cls):
+            if name in cls.methods or name in cls.stores or name in cls.annotations:
+                return Const(True)
+    return UNKNOWN
+
+
+def _len(value: Plain) -> Value:
+    if isinstance(value, Sequence):
+        return Size(Poly.constant(len(value.items)))
+    if isinstance(value, Tensor):
+        return value.axis(0) or UNKNOWN
+    return UNKNOWN
+
+
+def _as_sequence(value: Plain) -> Value:
+    if isinstance(value, Shape):
+        if value.tensor.dims is None:
+            return UNKNOWN
+        return Sequence(tuple(axis or UNKNOWN for axis in value.tensor.dims))
+    return value if isinstance(value, Sequence) else UNKNOWN

@@ -1,0 +1,197 @@
+"""Calling a function of the project: arguments bound, hand-overs noted, the body run."""
+
+from __future__ import annotations
+
+import ast
+
+from shapecheck.static.attributes import declared_value, name_owner
+from shapecheck.static.facts import Pass
+from shapecheck.static.index import FunctionFacts
+from shapecheck.static.machine import MAX_DEPTH, Frame, State
+from shapecheck.static.owners import is_model_call
+from shapecheck.static.symbols import Ownership, Step
+from shapecheck.static.values import (
+    NONE,
+    UNKNOWN,
+    ClassValue,
+    Const,
+    Instance,
+    ObjectRef,
+    Size,
+    Unknown,
+    Value,
+    plain_values,
+    with_step,
+)
+
+Arguments = tuple[Value, ...]
+Keywords = dict[str, Value]
+
+
+def call_function(
+    frame: Frame,
+    function: FunctionFacts,
+    receiver: Value | None,
+    arguments: Arguments,
+    keywords: Keywords,
+    node: ast.expr,
+    *,
+    scope: dict[str, Value] | None = None,
+) -> Value:
+    """The result of interpreting a function of the project with these arguments."""
+    machine = frame.machine
+    if (
+        frame.depth >= MAX_DEPTH
+        or function in frame.stack
+        or machine.budget <= 0
+        or (_output_owner(function, receiver) and not _is_self(frame, receiver))
+    ):
+        return _not_followed(function, receiver)
+    env = bind(frame, function, receiver, arguments, keywords, node)
+    inner = Frame(
+        machine,
+        function.module,
+        function,
+        function.cls,
+        State(env, frame.state.heap),
+        frame.depth + 1,
+        (*frame.stack, function),
+        scope,
+        receiver,
+        (*frame.calls, id(node)),
+        list(frame.guards),
+    )
+    result = machine.run_body(inner)
+    frame.state.heap = inner.state.heap
+    return result
+
+
+def _is_self(frame: Frame, receiver: Value | None) -> bool:
+    own = frame.receiver
+    return isinstance(own, Instance) and isinstance(receiver, Instance) and own.ref is receiver.ref
+
+
+def _output_owner(function: FunctionFacts, receiver: Value | None) -> Ownership | None:
+    """Whose output a method returns: what a model computes is the model's, unseen."""
+    if isinstance(receiver, Instance) and is_model_call(function.name):
+        return receiver.ref.owned
+    return None
+
+
+def _not_followed(function: FunctionFacts, receiver: Value | None) -> Value:
+    owned = _output_owner(function, receiver)
+    return Unknown(owned) if owned else UNKNOWN
+
+
+def bind(
+    frame: Frame,
+    function: FunctionFacts,
+    receiver: Value | None,
+    arguments: Arguments,
+    keywords: Keywords,
+    node: ast.expr,
+) -> dict[str, Value]:
+    """The local names at the start of a call."""
+    spec = function.node.args
+    names = [*spec.posonlyargs, *spec.args]
+    env: dict[str, Value] = {}
+    skip = 0
+    if receiver is not None and names and function.kind != "static":
+        env[names[0].arg] = receiver
+        skip = 1
+    owner_name = _cell_owner(function, receiver)
+    for index, argument in enumerate([*names[skip:], *spec.kwonlyargs]):
+        name = argument.arg
+        positional = index < len(names) - skip
+        if positional and index < len(arguments):
+            value = arguments[index]
+        elif name in keywords:
+            value = keywords[name]
+        else:
+            env[name] = _default(function, argument)
+            continue
+        place = argument_node(node, name, index if positional else 1 << 30)
+        value = passed(frame, f"{owner_name}({name}=)", value, place, node)
+        env[name] = _typed(frame, function, argument, value)
+    if spec.vararg:
+        env[spec.vararg.arg] = UNKNOWN
+    if spec.kwarg:
+        env[spec.kwarg.arg] = UNKNOWN
+    return env
+
+
+def _cell_owner(function: FunctionFacts, receiver: Value | None) -> str:
+    cls = function.cls
+    if isinstance(receiver, ClassValue):
+        cls = receiver.cls
+    elif isinstance(receiver, Instance) and receiver.ref.cls is not None:
+        cls = receiver.ref.cls
+    if cls is None:
+        return function.qualname
+    return cls.name if function.name == "__init__" else f"{cls.name}.{function.name}"
+
+
+def _typed(frame: Frame, function: FunctionFacts, argument: ast.arg, value: Value) -> Value:
+    """An unknown argument still is what the parameter's annotation and name say."""
+    if not isinstance(value, Unknown):
+        return value
+    owned = value.owned or name_owner(frame, argument.arg, argument)
+    return parameter_value(frame, function, argument, owned)
+
+
+def parameter_value(
+    frame: Frame, function: FunctionFacts, argument: ast.arg, owned: Ownership | None
+) -> Value:
+    """What a parameter holds by its annotation and name: an object, if nothing says otherwise."""
+    declared = declared_value(
+        frame, function.module, argument.arg, argument.annotation, owned, argument
+    )
+    if isinstance(declared, Unknown) and argument.annotation is None:
+        # Somebody's object: what is stored in it on this path is read from it again.
+        return Instance(ObjectRef(None, declared.owned, None, entry=True, label=argument.arg))
+    return declared
+
+
+def _default(function: FunctionFacts, argument: ast.arg) -> Value:
+    spec = function.node.args
+    both = [*spec.posonlyargs, *spec.args]
+    pairs = [
+        *zip(both[len(both) - len(spec.defaults) :], spec.defaults, strict=True),
+        *zip(spec.kwonlyargs, spec.kw_defaults, strict=True),
+    ]
+    for candidate, default in pairs:
+        if candidate is argument and isinstance(default, ast.Constant):
+            return NONE if default.value is None else Const(default.value)
+    return UNKNOWN
+
+
+def passed(frame: Frame, cell: str, value: Value, place: ast.expr, call: ast.expr) -> Value:
+    """The value as the parameter sees it; a hand-over of an owned size is noted."""
+    sizes = [plain for plain in plain_values(value) if isinstance(plain, Size)]
+    if not any(size.poly.symbols() for size in sizes):
+        return value
+    span = frame.module.span(place)
+    facts = frame.machine.facts
+    if any(symbol.owner for size in sizes for symbol in size.poly.symbols()):
+        facts.passes.setdefault(
+            (cell, span),
+            Pass(
+                cell=cell,
+                value=value,
+                span=span,
+                call=frame.module.span(call),
+                caller=frame.where,
+            ),
+        )
+    return with_step(value, Step("passed", cell, span, cell))
+
+
+def argument_node(node: ast.expr, name: str, position: int) -> ast.expr:
+    """The source of an argument, else the whole call."""
+    if isinstance(node, ast.Call):
+        for keyword in node.keywords:
+            if keyword.arg == name:
+                return keyword.value
+        if position < len(node.args):
+            return node.args[position]
+    return node

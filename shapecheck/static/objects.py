@@ -1,0 +1,119 @@
+"""Making an object: a dataclass's fields bound at once, a constructor when it is needed."""
+
+from __future__ import annotations
+
+import ast
+
+from shapecheck.static.attributes import store_attribute
+from shapecheck.static.functions import Arguments, Keywords, argument_node, bind, passed
+from shapecheck.static.index import ClassFacts, FunctionFacts
+from shapecheck.static.machine import MAX_DEPTH, Frame, State
+from shapecheck.static.owners import DRAFT, TARGET, is_draft_flag
+from shapecheck.static.symbols import Ownership
+from shapecheck.static.values import (
+    UNKNOWN,
+    Const,
+    Instance,
+    Value,
+)
+
+
+def construct(
+    frame: Frame,
+    cls: ClassFacts,
+    arguments: Arguments,
+    keywords: Keywords,
+    node: ast.Call,
+    *,
+    complete: bool = True,
+) -> Value:
+    """A new object of a class of the project, its `__init__` or dataclass fields bound."""
+    project = frame.machine.project
+    init = _initializer(project.mro(cls))
+    owned = _constructed_owner(frame, init, keywords, node, complete=complete)
+    ref = frame.machine.allocate(frame, cls, owned or frame.machine.class_owner(cls), node)
+    made = Instance(ref)
+    if init is not None:
+        _postpone(frame, init, made, bind(frame, init, made, arguments, keywords, node))
+        return made
+    fields = [name for one in reversed(project.mro(cls)) for name in one.annotations]
+    fields = list(dict.fromkeys(fields))
+    given = dict(zip(fields, arguments, strict=False)) | keywords
+    for name in fields:
+        value = given.get(name)
+        if value is None:
+            value = _field_default(project.mro(cls), name) if complete else UNKNOWN
+        else:
+            place = argument_node(node, name, fields.index(name))
+            value = passed(frame, f"{cls.name}({name}=)", value, place, node)
+        if value != UNKNOWN:
+            store_attribute(frame, made, name, value, node)
+    return made
+
+
+def _initializer(order: tuple[ClassFacts, ...]) -> FunctionFacts | None:
+    """The `__init__` that runs: a dataclass has its own, whatever its bases define."""
+    for cls in order:
+        if "__init__" in cls.methods:
+            return cls.methods["__init__"]
+        if cls.is_dataclass:
+            return None
+    return None
+
+
+def _postpone(frame: Frame, init: FunctionFacts, made: Instance, env: dict[str, Value]) -> None:
+    """Let the constructor wait until somebody reads a field: most are never asked."""
+    if init in frame.stack:
+        return
+    depth, stack, heap = frame.depth + 1, (*frame.stack, init), frame.state.heap
+    calls = (*frame.calls, id(made.ref))
+
+    def run() -> None:
+        machine = frame.machine
+        made.ref.pending = None
+        if depth >= MAX_DEPTH or machine.budget <= 0:
+            return
+        state = State(env, dict(heap))
+        machine.run_body(
+            Frame(machine, init.module, init, init.cls, state, depth, stack, None, made, calls)
+        )
+
+    made.ref.pending = run
+
+
+def _field_default(order: tuple[ClassFacts, ...], name: str) -> Value:
+    for cls in order:
+        if name in cls.defaults:
+            default = cls.defaults[name]
+            return Const(default.value) if isinstance(default, ast.Constant) else UNKNOWN
+    return UNKNOWN
+
+
+def _constructed_owner(
+    frame: Frame,
+    function: FunctionFacts | None,
+    keywords: Keywords,
+    node: ast.Call,
+    *,
+    complete: bool,
+) -> Ownership | None:
+    span = frame.module.span(node)
+    callee = " ".join(ast.unparse(node.func).split())
+    for name, value in keywords.items():
+        if is_draft_flag(name):
+            if value == Const(True):
+                return Ownership(DRAFT, f"{callee} is called with {name}=True", span)
+            if value == Const(False):
+                return Ownership(TARGET, f"{callee} is called with {name}=False", span)
+            return None
+    if function is None or not complete:
+        return None
+    spec = function.node.args
+    both = [*spec.posonlyargs, *spec.args]
+    defaulted = [*both[len(both) - len(spec.defaults) :], *spec.kwonlyargs]
+    defaults = [*spec.defaults, *spec.kw_defaults]
+    for argument, default in zip(defaulted, defaults, strict=True):
+        off = isinstance(default, ast.Constant) and default.value is False
+        if off and is_draft_flag(argument.arg) and len(node.args) < len(both):
+            return Ownership(TARGET, f"{callee} leaves {argument.arg} at False", span)
+    return None

@@ -1,0 +1,1 @@
+"""Operators: a table of torch names, and the shape functions that it names."""

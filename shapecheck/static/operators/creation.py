@@ -1,0 +1,106 @@
+"""Operators that make a tensor from sizes or from another tensor's shape."""
+
+from __future__ import annotations
+
+import ast
+
+from shapecheck.dims.expr import Poly
+from shapecheck.static.machine import Frame
+from shapecheck.static.operators.arguments import (
+    Arguments,
+    Keywords,
+    axis_of,
+    dtype_argument,
+    shape_argument,
+    tensor_of,
+)
+from shapecheck.static.operators.table import Operator
+from shapecheck.static.symbols import Step
+from shapecheck.static.values import (
+    UNKNOWN,
+    Axis,
+    DType,
+    Sequence,
+    Shape,
+    Size,
+    Tensor,
+    Value,
+    plain_values,
+    with_step,
+)
+
+
+def _created(
+    frame: Frame, dims: tuple[Axis, ...] | None, keywords: Keywords, node: ast.Call
+) -> Value:
+    span = frame.module.span(node)
+    owned = any(axis and any(s.owner for s in axis.poly.symbols()) for axis in dims or ())
+    frame.machine.facts.saw_creation(span, owned=owned)
+    for axis in dims or ():
+        for step in axis.trail if axis else ():
+            if step.kind == "passed":
+                frame.machine.facts.sized.add(step.cell)
+    if dims is None:
+        return Tensor(dtype=dtype_argument(keywords.get("dtype")))
+    tensor = Tensor(dims, dtype=dtype_argument(keywords.get("dtype")))
+    return with_step(tensor, Step("created", " ".join(ast.unparse(node.func).split()), span))
+
+
+def create_variadic(
+    frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call
+) -> Value:
+    given = [keywords[op.keyword]] if op.keyword in keywords else list(args)
+    if isinstance(node.func, ast.Attribute) and node.func.attr.startswith("new_"):
+        given = given[1:] if op.keyword not in keywords else given
+    return _created(frame, shape_argument(given), keywords, node)
+
+
+def create(
+    frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call
+) -> Value:
+    given = keywords.get(op.keyword)
+    if given is None:
+        rest = list(args)
+        if isinstance(node.func, ast.Attribute) and node.func.attr.startswith("new_"):
+            rest = rest[1:]
+        if op.position < 0:
+            given = next((a for a in rest if isinstance(a, Sequence | Shape)), None)
+        else:
+            given = rest[op.position] if len(rest) > op.position else None
+    return _created(frame, shape_argument([given]) if given is not None else None, keywords, node)
+
+
+def arange(
+    frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call
+) -> Value:
+    stop = args[0] if len(args) == 1 else None
+    return _created(frame, (axis_of(stop) if stop is not None else None,), keywords, node)
+
+
+def like(frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call) -> Value:
+    source = tensor_of(args)
+    if source is None:
+        return UNKNOWN
+    frame.machine.facts.saw_creation(frame.module.span(node), owned=False)
+    dtype = dtype_argument(keywords.get("dtype")) or source.dtype
+    return Tensor(source.dims, source.last, dtype, source.owned)
+
+
+def from_data(
+    frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call
+) -> Value:
+    data = args[0] if args else UNKNOWN
+    if isinstance(data, Tensor):
+        return data
+    if isinstance(data, Sequence) and not any(
+        isinstance(plain, Sequence) for item in data.items for plain in plain_values(item)
+    ):
+        rows = Size(Poly.constant(len(data.items)))
+        return Tensor((rows,), dtype=dtype_argument(keywords.get("dtype")))
+    return Tensor(dtype=dtype_argument(keywords.get("dtype")))
+
+
+def unknown_tensor(
+    frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call
+) -> Value:
+    return Tensor(dtype=DType(op.dtype) if op.dtype else None)

@@ -1,0 +1,48 @@
+"""Operators that keep the shape, or give the broadcast one."""
+
+from __future__ import annotations
+
+import ast
+
+from shapecheck.static.machine import Frame
+from shapecheck.static.operators.arguments import Arguments, Keywords
+from shapecheck.static.operators.meetings import broadcast, fill, meet
+from shapecheck.static.operators.table import Operator
+from shapecheck.static.values import UNKNOWN, Tensor, Unknown, Value
+
+
+def same(frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call) -> Value:
+    return args[0] if args and isinstance(args[0], Tensor | Unknown) else UNKNOWN
+
+
+def broadcast_rule(
+    frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call
+) -> Value:
+    if len(args) < 2:
+        return same(frame, op, args, keywords, node)
+    return broadcast(frame, op.kind, args[0], args[1], node)
+
+
+def where_rule(
+    frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call
+) -> Value:
+    if len(args) == 3:
+        return broadcast(frame, "where", args[1], args[2], node)
+    return UNKNOWN
+
+
+def inplace(
+    frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call
+) -> Value:
+    if len(args) > 1 and isinstance(args[0], Tensor) and isinstance(args[1], Tensor):
+        meet(frame, "in-place", args[0], args[1], node)
+    return args[0] if args else UNKNOWN
+
+
+def fill_rule(
+    frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call
+) -> Value:
+    if len(args) < 2 or not isinstance(node.func, ast.Attribute):
+        return UNKNOWN
+    fill(frame, args[0], args[1], node.func.value, node.args[0] if node.args else node, node)
+    return args[0]

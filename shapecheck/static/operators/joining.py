@@ -1,0 +1,109 @@
+"""Operators that put tensors together or multiply them."""
+
+from __future__ import annotations
+
+import ast
+
+from shapecheck.dims.expr import Poly
+from shapecheck.static.machine import Frame
+from shapecheck.static.operators.arguments import Arguments, Keywords, dim_argument, tensor_of
+from shapecheck.static.operators.meetings import meet
+from shapecheck.static.operators.table import Operator
+from shapecheck.static.symbols import SizePoly, Step
+from shapecheck.static.values import (
+    UNKNOWN,
+    Axis,
+    Plain,
+    Sequence,
+    Size,
+    Tensor,
+    Value,
+    plain_values,
+)
+
+
+def cat(frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call) -> Value:
+    parts = args[0] if args else UNKNOWN
+    if not isinstance(parts, Sequence):
+        return UNKNOWN
+    dim = dim_argument(args, keywords)
+    tensors = [
+        plain for item in parts.items for plain in plain_values(item) if isinstance(plain, Tensor)
+    ]
+    if not tensors:
+        return UNKNOWN
+    along_last = dim is not None and (dim == -1 or dim == len(tensors[0].dims or ()) - 1)
+    if not along_last or dim == 0:
+        for other in tensors[1:]:
+            meet(frame, "torch.cat", tensors[0], other, node)
+    first = tensors[0]
+    if first.dims is None:
+        return Tensor(None, first.last if not along_last else None, first.dtype)
+    at = 0 if dim is None else dim
+    if not -len(first.dims) <= at < len(first.dims):
+        return Tensor(dtype=first.dtype)
+    dims = list(first.dims)
+    dims[at] = _sum_axes([t.axis(at) for t in tensors], complete=len(tensors) == len(parts.items))
+    return Tensor(tuple(dims), dtype=first.dtype)
+
+
+def _sum_axes(axes: list[Axis], *, complete: bool) -> Axis:
+    total: SizePoly = Poly.constant(0)
+    trail: list[Step] = []
+    for axis in axes:
+        if axis is None or not complete:
+            return None
+        total = total + axis.poly
+        trail.extend(axis.trail)
+    return Size(total, tuple(trail[-12:]))
+
+
+def stack(frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call) -> Value:
+    parts = args[0] if args else UNKNOWN
+    if isinstance(parts, Sequence) and parts.items:
+        first = parts.items[0]
+        if isinstance(first, Tensor) and first.dims is not None:
+            return Tensor((None,) * (len(first.dims) + 1), dtype=first.dtype)
+    return Tensor()
+
+
+def matmul(frame: Frame, left: Plain, right: Plain, node: ast.expr) -> Value:
+    """The matrix product: the inner axes meet."""
+    if not isinstance(left, Tensor) or not isinstance(right, Tensor):
+        return UNKNOWN
+    inner, outer = left.axis(-1), right.axis(-2)
+    if inner is not None and outer is not None:
+        meet(frame, "matmul", Tensor((inner,)), Tensor((outer,)), node)
+    if left.dims is None or right.dims is None or len(right.dims) < 2:
+        return Tensor(None, right.axis(-1))
+    return Tensor((*left.dims[:-1], right.dims[-1]), dtype=left.dtype)
+
+
+def matmul_rule(
+    frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call
+) -> Value:
+    return matmul(frame, args[0], args[1], node) if len(args) > 1 else UNKNOWN
+
+
+def linear(
+    frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call
+) -> Value:
+    source, weight = tensor_of(args), tensor_of(args, 1)
+    if source is None or weight is None:
+        return UNKNOWN
+    inner, outer = source.axis(-1), weight.axis(-1)
+    if inner is not None and outer is not None:
+        meet(frame, "linear", Tensor((inner,)), Tensor((outer,)), node)
+    made = weight.axis(-2)
+    return Tensor((*source.dims[:-1], made) if source.dims else None, made, source.dtype)
+
+
+def embedding(
+    frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call
+) -> Value:
+    ids, weight = tensor_of(args), tensor_of(args, 1)
+    if weight is None:
+        return UNKNOWN
+    made = weight.axis(-1)
+    dims = (*ids.dims, made) if ids is not None and ids.dims is not None else None
+    return Tensor(dims, made, weight.dtype)

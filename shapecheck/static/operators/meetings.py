@@ -1,0 +1,79 @@
+"""Axes that have to agree: elementwise operands, copies into buffers."""
+
+from __future__ import annotations
+
+import ast
+
+from shapecheck.static.facts import EqualityTest, Meeting
+from shapecheck.static.machine import Frame
+from shapecheck.static.values import UNKNOWN, Plain, Tensor, Value
+
+
+def broadcast(frame: Frame, operator: str, left: Plain, right: Plain, node: ast.expr) -> Value:
+    """The elementwise result of two values; their axes meet."""
+    if not isinstance(left, Tensor):
+        return right if isinstance(right, Tensor) else UNKNOWN
+    if not isinstance(right, Tensor):
+        return left
+    meet(frame, operator, left, right, node)
+    if left.dims is None or right.dims is None:
+        return Tensor(None, left.axis(-1) or right.axis(-1))
+    longer, shorter = sorted((left.dims, right.dims), key=len, reverse=True)
+    kept = list(longer)
+    for offset in range(1, len(shorter) + 1):
+        mine, theirs = longer[-offset], shorter[-offset]
+        kept[-offset] = theirs if mine is None or mine.poly.as_int() == 1 else mine
+    return Tensor(tuple(kept))
+
+
+def meet(
+    frame: Frame,
+    operator: str,
+    left: Tensor,
+    right: Tensor,
+    node: ast.expr,
+    *,
+    fills: bool = False,
+    cell: str = "",
+    tested: EqualityTest | None = None,
+) -> None:
+    """Record that two tensors' axes have to agree here."""
+    if _nothing_owned(left) or _nothing_owned(right):
+        return
+    frame.machine.facts.meetings.append(
+        Meeting(
+            operator=operator,
+            left=left,
+            right=right,
+            guards=tuple(frame.guards),
+            span=frame.module.span(node),
+            cell=cell,
+            where=frame.where,
+            fills=fills,
+            tested=tested,
+        )
+    )
+
+
+def _nothing_owned(tensor: Tensor) -> bool:
+    axes = tensor.dims if tensor.dims is not None else (tensor.last,)
+    return not any(axis and any(s.owner for s in axis.poly.symbols()) for axis in axes)
+
+
+def fill(
+    frame: Frame, into: Plain, source: Plain, target: ast.expr, given: ast.expr, node: ast.expr
+) -> None:
+    """Record that `source` is copied into the buffer `into`."""
+    if not isinstance(into, Tensor) or not isinstance(source, Tensor):
+        return
+    name = base_text(target)
+    texts = {name, base_text(given)}
+    tested = next((test for test in frame.tests if test.texts <= texts), None)
+    meet(frame, "copy_", into, source, node, fills=True, cell=name, tested=tested)
+
+
+def base_text(node: ast.expr) -> str:
+    """The text of an expression without its slices: `b.x` of `b.x[:n]`."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return " ".join(ast.unparse(node).split())

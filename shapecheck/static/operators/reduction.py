@@ -1,0 +1,59 @@
+"""Operators that drop, shorten or measure an axis."""
+
+from __future__ import annotations
+
+import ast
+
+from shapecheck.dims.expr import Poly
+from shapecheck.static.machine import Frame
+from shapecheck.static.operators.arguments import (
+    Arguments,
+    Keywords,
+    axis_of,
+    dim_argument,
+    tensor_of,
+)
+from shapecheck.static.operators.table import Operator
+from shapecheck.static.values import UNKNOWN, Const, DType, Sequence, Shape, Size, Tensor, Value
+
+
+def reduce(
+    frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call
+) -> Value:
+    source = tensor_of(args)
+    if source is None:
+        return UNKNOWN
+    dim = dim_argument(args, keywords)
+    keep = keywords.get("keepdim") == Const(True)
+    if source.dims is None or dim is None or not -len(source.dims) <= dim < len(source.dims):
+        return Tensor(dtype=DType(op.dtype) if op.dtype else source.dtype)
+    dims = list(source.dims)
+    if keep:
+        dims[dim] = Size(Poly.constant(1))
+    else:
+        del dims[dim]
+    return Tensor(tuple(dims), dtype=DType(op.dtype) if op.dtype else source.dtype)
+
+
+def topk(frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call) -> Value:
+    source = tensor_of(args)
+    if source is None or source.dims is None or not source.dims:
+        return Sequence((Tensor(), Tensor(dtype=DType("int64"))))
+    count = keywords.get("k", args[1] if len(args) > 1 else UNKNOWN)
+    dims = (*source.dims[:-1], axis_of(count))
+    return Sequence((Tensor(dims, dtype=source.dtype), Tensor(dims, dtype=DType("int64"))))
+
+
+def size_method_rule(
+    frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call
+) -> Value:
+    source, dim = tensor_of(args), dim_argument(args, keywords)
+    if source is None:
+        return UNKNOWN
+    return Shape(source) if dim is None else source.axis(dim) or UNKNOWN
+
+
+def opaque_rule(
+    frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call
+) -> Value:
+    return UNKNOWN
