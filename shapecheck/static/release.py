@@ -142,10 +142,14 @@ def _download(release: Release, into: Path) -> Path:
 
 
 # Source is read, never run: a wheel of another platform or Python serves as well.
-_OTHER_PLATFORMS = (
-    ["--platform", "manylinux_2_28_x86_64", "--platform", "manylinux2014_x86_64"],
-    ["--platform", "manylinux_2_28_x86_64", "--python-version", "3.12"],
-    ["--platform", "manylinux_2_31_x86_64", "--platform", "manylinux1_x86_64"],
+_PLATFORMS = tuple(
+    word
+    for glibc in ("2_34", "2_31", "2_28", "2_24", "2_17", "2_12", "2_5")
+    for word in ("--platform", f"manylinux_{glibc}_x86_64")
+)
+_OTHER_PLATFORMS = tuple(
+    [*_PLATFORMS, "--platform", "any", "--python-version", python]
+    for python in ("3.13", "3.12", "3.11", "3.10")
 )
 
 
