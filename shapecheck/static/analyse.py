@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 from dataclasses import dataclass
@@ -54,11 +55,16 @@ def analyse(root: Path, targets: list[Path]) -> Analysis:
     # Deeply nested programs need more stack than the main thread may have.
     limit, size = sys.getrecursionlimit(), threading.stack_size(_STACK_BYTES)
     sys.setrecursionlimit(_RECURSION_LIMIT)
+    # Trees and values live until the end of the run: looking for garbage in them is a third of it.
+    collecting = gc.isenabled()
+    gc.disable()
     try:
         thread = threading.Thread(target=work, name="shapecheck-lint")
         thread.start()
         thread.join()
     finally:
+        if collecting:
+            gc.enable()
         sys.setrecursionlimit(limit)
         threading.stack_size(size)
     result = box[0]

@@ -23,7 +23,14 @@ from shapecheck.static.operators.elementwise import (
     where_rule,
 )
 from shapecheck.static.operators.joining import cat, embedding, linear, matmul_rule, stack
-from shapecheck.static.operators.reduction import opaque_rule, reduce, size_method_rule, topk
+from shapecheck.static.operators.reduction import (
+    opaque_rule,
+    reduce,
+    reduce_pair,
+    same_pair,
+    size_method_rule,
+    topk,
+)
 from shapecheck.static.operators.selection import gather, index_select
 from shapecheck.static.operators.table import Operator
 from shapecheck.static.operators.views import (
@@ -49,6 +56,8 @@ _KINDS: dict[str, Callable[[Frame, Operator, Arguments, Keywords, ast.Call], Val
     "broadcast": broadcast_rule,
     "where": where_rule,
     "reduce": reduce,
+    "reduce_pair": reduce_pair,
+    "same_pair": same_pair,
     "reduce_index": reduce,
     "topk": topk,
     "cat": cat,

@@ -35,6 +35,28 @@ def reduce(
     return Tensor(tuple(dims), dtype=DType(op.dtype) if op.dtype else source.dtype)
 
 
+def reduce_pair(
+    frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call
+) -> Value:
+    """Along an axis, the values and where they were; over everything, one value."""
+    if len(args) > 1 and isinstance(args[1], Tensor):
+        return UNKNOWN
+    values = reduce(frame, op, args, keywords, node)
+    if not isinstance(values, Tensor) or dim_argument(args, keywords) is None:
+        return values
+    return Sequence((values, Tensor(values.dims, values.last, DType("int64"))))
+
+
+def same_pair(
+    frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call
+) -> Value:
+    """Values of the same shape and where they were."""
+    source = tensor_of(args)
+    if source is None:
+        return UNKNOWN
+    return Sequence((source, Tensor(source.dims, source.last, DType("int64"))))
+
+
 def topk(frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call) -> Value:
     source = tensor_of(args)
     if source is None or source.dims is None or not source.dims:

@@ -46,8 +46,12 @@ def squeeze(
         return Tensor(dtype=source.dtype if source else None)
     if not -len(source.dims) <= dim < len(source.dims):
         return Tensor(dtype=source.dtype)
+    axis = source.dims[dim]
+    if axis is None or axis.poly.as_int() is None:
+        return Tensor(dtype=source.dtype)  # whether an axis goes depends on its number
     dims = list(source.dims)
-    del dims[dim]
+    if axis.poly.as_int() == 1:
+        del dims[dim]
     return Tensor(tuple(dims), dtype=source.dtype)
 
 
