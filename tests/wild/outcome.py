@@ -40,9 +40,7 @@ class Outcome:
 
     def lines(self) -> list[str]:
         """The outcome for a reader: the verdict, then the findings that decided it."""
-        words = (
-            f"{'FOUND' if self.found else 'missed':6} {'CLEAN' if self.clean else 'STILL THERE'}"
-        )
+        found, clean = "FOUND" if self.found else "missed", "CLEAN" if self.clean else "STILL THERE"
         setting = "with packs" if self.packs else "without packs"
         first = (
             f"  {setting:13} {found:6} {clean}  ({self.buggy_findings} findings on the buggy, "
