@@ -18,10 +18,12 @@ def origin(size: Size) -> Span | None:
 
 
 def place(size: Size) -> Span | None:
-    """The line to lead with: the read, or the creation when the read is in another file."""
+    """The line to lead with: the read, or where the size that another file returned is used."""
     read = origin(size)
-    made = next((step.span for step in reversed(size.trail) if step.kind == "created"), None)
-    return made if read is not None and made is not None and made.path != read.path else read
+    if read is None:
+        return None
+    uses = [step.span for step in size.trail if step.kind in ("passed", "created")]
+    return read if not uses or uses[0].path == read.path else uses[0]
 
 
 def origin_text(size: Size) -> str:
@@ -39,6 +41,11 @@ def last_cell(size: Size) -> str:
 def passed_cells(size: Size) -> frozenset[str]:
     """Every parameter that the size went through."""
     return frozenset(step.cell for step in size.trail if step.kind == "passed" and step.cell)
+
+
+def handed_over(size: Size) -> frozenset[Span]:
+    """Every argument that the size was passed as."""
+    return frozenset(step.span for step in size.trail if step.kind == "passed")
 
 
 def chain(size: Size, lead: str = "") -> tuple[Note, ...]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from shapecheck.diagnostics.model import Certainty, Span
 from shapecheck.rules.base import Verdicts
-from shapecheck.rules.chain import origin, passed_cells, place
+from shapecheck.rules.chain import handed_over, origin, passed_cells, place
 from shapecheck.static.facts import Facts, Meeting
-from shapecheck.static.symbols import owner_conflict
+from shapecheck.static.symbols import owner_conflict, owners_of
 from shapecheck.static.values import Axis, Size, Tensor
 
 
@@ -28,9 +28,10 @@ def owner_meetings(facts: Facts, verdicts: Verdicts) -> Iterator[OwnerMeeting]:
     """The conflicts of owners, one for each odd origin; causes reported are left out."""
     seen: set[Span] = set()
     by_span: dict[Span, list[Meeting]] = {}
-    for meeting in facts.meetings:
+    for meeting in facts.meetings.values():
         by_span.setdefault(meeting.span, []).append(meeting)
-    for meetings in by_span.values():
+    for every_kind in by_span.values():
+        meetings = [one for one in every_kind if _has_owner(one.left) and _has_owner(one.right)]
         conflicts = [(one, pair) for one in meetings for pair in _conflicting(one)]
         for meeting, (left, right) in conflicts:
             odd, usual = _odd_first(meeting, left, right)
@@ -44,8 +45,13 @@ def owner_meetings(facts: Facts, verdicts: Verdicts) -> Iterator[OwnerMeeting]:
             )
 
 
+def _has_owner(tensor: Tensor) -> bool:
+    axes = tensor.dims if tensor.dims is not None else (tensor.last,)
+    return any(axis and owners_of(axis.poly) - {""} for axis in axes)
+
+
 def _explained(odd: Size, usual: Size, verdicts: Verdicts) -> bool:
-    places = {origin(odd), origin(usual)}
+    places = {origin(odd), origin(usual)} | handed_over(odd)
     cells = passed_cells(odd) | passed_cells(usual)
     return bool(places & verdicts.causes) or bool(cells & verdicts.cells)
 

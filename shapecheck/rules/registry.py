@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from shapecheck.diagnostics.model import Diagnostic
 from shapecheck.errors import ShapecheckError
-from shapecheck.rules import odd_one_out, owners_meet, silent_copy, unreadable_file, wrong_owner
+from shapecheck.rules import (
+    buffer_capacity,
+    idle_differs,
+    index_as_count,
+    odd_one_out,
+    owners_meet,
+    rows_meet,
+    silent_copy,
+    unreadable_file,
+    wrong_owner,
+)
 from shapecheck.rules.base import Rule, Verdicts
 from shapecheck.static.facts import Facts
 
@@ -12,6 +22,10 @@ RULES: tuple[Rule, ...] = (
     odd_one_out.RULE,
     wrong_owner.RULE,
     owners_meet.RULE,
+    rows_meet.RULE,
+    index_as_count.RULE,
+    idle_differs.RULE,
+    buffer_capacity.RULE,
     silent_copy.RULE,
     unreadable_file.RULE,
 )

@@ -25,7 +25,15 @@ from collections.abc import Iterator
 
 from shapecheck.diagnostics.model import Certainty, Diagnostic, DimPair, Note
 from shapecheck.rules.base import Rule, Verdicts
-from shapecheck.rules.chain import chain, origin, origin_text, passed_cells, place, reasons
+from shapecheck.rules.chain import (
+    chain,
+    handed_over,
+    origin,
+    origin_text,
+    passed_cells,
+    place,
+    reasons,
+)
 from shapecheck.static.facts import Facts, Split
 from shapecheck.static.values import Size
 
@@ -50,14 +58,18 @@ GOOD = BAD.replace("draft_config", "target_config").replace("  # error: SHP201",
 
 def check(facts: Facts, verdicts: Verdicts) -> Iterator[Diagnostic]:
     """One finding for each placeholder of the other owner that no other rule explained."""
-    for split in facts.splits:
+    # A multiple of a size is the special case: the plain one is reported first.
+    for split in sorted(facts.splits, key=lambda one: len(str(one.left.poly + one.right.poly))):
         if split.empty[0] == split.empty[1]:
             continue
         odd, live = (split.left, split.right) if split.empty[0] else (split.right, split.left)
         read = origin(odd)
-        if read is None or read in verdicts.causes or passed_cells(odd) & verdicts.cells:
+        handed = handed_over(odd)
+        if read is None or passed_cells(odd) & verdicts.cells:
             continue
-        verdicts.causes.add(read)
+        if (handed | {read}) & verdicts.causes:
+            continue
+        verdicts.causes |= handed | {read}
         yield _finding(split, odd, live)
 
 

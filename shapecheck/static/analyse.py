@@ -14,6 +14,7 @@ from shapecheck.static.expressions import evaluate
 from shapecheck.static.facts import Facts
 from shapecheck.static.functions import call_function, parameter_value
 from shapecheck.static.index import ClassFacts, FunctionFacts, ModuleFacts
+from shapecheck.static.indices import unused_indices
 from shapecheck.static.loader import UnreadableFileError, read_source
 from shapecheck.static.machine import ROOT_BUDGET, Frame, Machine, State
 from shapecheck.static.prefilter import can_matter
@@ -99,6 +100,8 @@ def _analyse(root: Path, targets: list[Path]) -> Analysis:
     machine = Machine(project, Facts(), run_body, run_root, evaluate, call_function)
     for module in entries:
         for function in module.functions:
+            for fact in unused_indices(function):
+                machine.facts.unused_indices.setdefault(fact.span, fact)
             run_root(machine, function, function.cls)
     return Analysis(
         facts=machine.facts,

@@ -7,6 +7,7 @@ import re
 
 from shapecheck.diagnostics.model import Span
 from shapecheck.dims.expr import Poly
+from shapecheck.static.counts import count_symbol
 from shapecheck.static.facts import Split
 from shapecheck.static.index import ClassFacts, FunctionFacts, ModuleFacts
 from shapecheck.static.machine import Frame, State, lookup_field
@@ -97,6 +98,9 @@ def _read_unknown(frame: Frame, base: Unknown, attribute: str, node: ast.expr) -
     size = _config_read(frame, base.owned, attribute, node, is_config=_names_config(node))
     if size is not None:
         return size
+    count = count_by_name(frame, attribute, node)
+    if count is not None:
+        return count
     owned = name_owner(frame, attribute, node) or base.owned
     tensor = tensor_by_name(frame, attribute, owned, node)
     if tensor is not None:
@@ -178,6 +182,8 @@ def _new_child(frame: Frame, ref: ObjectRef, attribute: str, node: ast.expr) -> 
     named = name_owner(frame, attribute, node)
     owned = named or ref.owned
     size = _config_read(frame, ref.owned, attribute, node, is_config=False)
+    if size is None:
+        size = count_by_name(frame, attribute, node)
     if size is not None:
         return size
     annotation, home = None, frame.module
@@ -244,6 +250,14 @@ def _config_read(
     return Size(Poly.symbol(symbol), (Step("read", text, span),))
 
 
+def count_by_name(frame: Frame, name: str, node: ast.expr | ast.arg) -> Size | None:
+    """The row count or width that a name states by itself, or None."""
+    symbol = count_symbol(name)
+    if symbol is None:
+        return None
+    return Size(Poly.symbol(symbol), (Step("read", _text(node), _span(frame, node)),))
+
+
 def tensor_by_name(
     frame: Frame, name: str, owned: Ownership | None, node: ast.expr | ast.arg
 ) -> Tensor | None:
@@ -300,6 +314,9 @@ def store_attribute(
                 f"{ref.cls.name}.{attribute}",
             )
             stored = with_step(value, step)
+            for plain in plain_values(value):
+                if isinstance(plain, Tensor):
+                    frame.machine.facts.saw_write(step.cell, plain, step.span)
         else:
             stored = value
         frame.state.heap[key] = stored if old is None or len(targets) == 1 else join(old, stored)

@@ -6,7 +6,9 @@ import ast
 
 from shapecheck.dims.expr import Poly
 from shapecheck.static.attributes import read_named
+from shapecheck.static.counts import rows_of_tensor
 from shapecheck.static.functions import Arguments, Keywords
+from shapecheck.static.guards import last_name
 from shapecheck.static.machine import Frame
 from shapecheck.static.values import (
     UNKNOWN,
@@ -35,7 +37,9 @@ def call_builtin(
     if name in ("int", "cast") and arguments:
         return arguments[-1]
     if name == "len" and len(arguments) == 1:
-        return lift(_len, arguments[0])
+        symbol = rows_of_tensor(last_name(node.args[0])) if node.args else None
+        counted = lift(_len, arguments[0])
+        return Size(Poly.symbol(symbol)) if symbol and counted == UNKNOWN else counted
     if name in ("tuple", "list") and len(arguments) == 1:
         return lift(_as_sequence, arguments[0])
     if name in ("max", "min") and len(arguments) == 2:

@@ -9,6 +9,9 @@ from typing import TypeGuard
 from shapecheck.dims.expr import Poly
 from shapecheck.static.attributes import read_attribute, resolved_value
 from shapecheck.static.calls import evaluate_call
+from shapecheck.static.counts import WIDTHS, rows_of_tensor, unit_of_name
+from shapecheck.static.facts import Arms
+from shapecheck.static.guards import last_name
 from shapecheck.static.machine import Frame
 from shapecheck.static.operators.joining import matmul
 from shapecheck.static.operators.meetings import broadcast
@@ -84,6 +87,7 @@ def _attribute(frame: Frame, node: ast.Attribute) -> Value:
 
 def _conditional(frame: Frame, node: ast.IfExp) -> Value:
     test = evaluate(frame, node.test)
+    _note_arms(frame, node)
     if _is_bool(test):
         return evaluate(frame, node.body if test.value else node.orelse)
     guard = Guard.of(node.test, True)
@@ -94,6 +98,34 @@ def _conditional(frame: Frame, node: ast.IfExp) -> Value:
     frame.guards.pop()
     preferred = _declared_equal(node, then, other)
     return preferred if preferred is not None else join(then, other, guard)
+
+
+def _note_arms(frame: Frame, node: ast.IfExp) -> None:
+    """`x // width if a() or b() else x`: a mode that the list forgets counts tokens."""
+    test = node.test
+    if not (isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or)):
+        return
+    if not all(isinstance(mode, ast.Call) for mode in test.values):
+        return
+    for divided, whole in ((node.body, node.orelse), (node.orelse, node.body)):
+        if not (isinstance(divided, ast.BinOp) and isinstance(divided.op, ast.FloorDiv)):
+            continue
+        name = last_name(divided.right)
+        if not (unit_of_name(name)[0] in WIDTHS or "tokens_per" in name):
+            continue
+        if ast.dump(divided.left) == ast.dump(whole):
+            span = frame.module.span(node)
+            text = " ".join(ast.unparse(divided).split())
+            frame.machine.facts.arms.setdefault(
+                span,
+                Arms(
+                    divided=text,
+                    whole=" ".join(ast.unparse(whole).split()),
+                    test=" ".join(ast.unparse(test).split()),
+                    span=span,
+                    where=frame.where,
+                ),
+            )
 
 
 def _declared_equal(node: ast.IfExp, then: Value, other: Value) -> Value | None:
@@ -216,7 +248,16 @@ def _subscript(frame: Frame, node: ast.Subscript) -> Value:
         for bound in (node.slice.lower, node.slice.upper, node.slice.step):
             if bound is not None:
                 evaluate(frame, bound)
-    return lift(lambda plain: _item(frame, plain, index, node), base)
+    value = lift(lambda plain: _item(frame, plain, index, node), base)
+    if value == UNKNOWN and literal_int(index) == 0 and isinstance(node.value, ast.Attribute):
+        return _rows_by_name(node.value) or value
+    return value
+
+
+def _rows_by_name(shape: ast.Attribute) -> Size | None:
+    """`seq_lens.shape[0]`: what there is one of for each request counts the requests."""
+    symbol = rows_of_tensor(last_name(shape.value)) if shape.attr == "shape" else None
+    return Size(Poly.symbol(symbol)) if symbol else None
 
 
 def _item(frame: Frame, base: Plain, index: Value, node: ast.Subscript) -> Value:

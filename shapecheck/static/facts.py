@@ -55,7 +55,39 @@ class Meeting:
     cell: str
     where: str
     fills: bool = False
+    single_branch: bool = False
     tested: EqualityTest | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """`x[:bound]` of a tensor whose first axis is `rows`."""
+
+    rows: Size
+    bound: Size
+    span: Span
+    where: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arms:
+    """A conditional whose arms count in two units: `x // width` and `x`."""
+
+    divided: str
+    whole: str
+    test: str
+    span: Span
+    where: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnusedIndex:
+    """`x[:len(index)]` in a function that never uses the values of `index`."""
+
+    index: str
+    target: str
+    span: Span
+    where: str
 
 
 @dataclass(eq=False, slots=True)
@@ -66,10 +98,21 @@ class Facts:
     sized: set[str] = field(default_factory=set[str])
     destinations: dict[Span, str] = field(default_factory=dict[Span, str])
     splits: list[Split] = field(default_factory=list[Split])
-    meetings: list[Meeting] = field(default_factory=list[Meeting])
+    meetings: dict[tuple[Span, Tensor, Tensor, bool], Meeting] = field(
+        default_factory=dict[tuple[Span, Tensor, Tensor, bool], Meeting]
+    )
+    slices: dict[tuple[Span, Size, Size], Slice] = field(
+        default_factory=dict[tuple[Span, Size, Size], Slice]
+    )
+    arms: dict[Span, Arms] = field(default_factory=dict[Span, Arms])
+    unused_indices: dict[Span, UnusedIndex] = field(default_factory=dict[Span, UnusedIndex])
     guarded_copies: dict[Span, tuple[EqualityTest, str]] = field(
         default_factory=dict[Span, tuple[EqualityTest, str]]
     )
+    field_writes: dict[str, list[tuple[Tensor, Span]]] = field(
+        default_factory=dict[str, list[tuple[Tensor, Span]]]
+    )
+    joined: dict[str, Span] = field(default_factory=dict[str, Span])
     dim_reads: dict[Span, str] = field(default_factory=dict[Span, str])
     creations: dict[Span, bool] = field(default_factory=dict[Span, bool])
     functions: int = 0
@@ -79,6 +122,12 @@ class Facts:
         """Count a read of a size from a config; an owner once known stays."""
         if owner or span not in self.dim_reads:
             self.dim_reads[span] = owner
+
+    def saw_write(self, cell: str, tensor: Tensor, span: Span) -> None:
+        """Remember a tensor stored in a field."""
+        writes = self.field_writes.setdefault(cell, [])
+        if (tensor, span) not in writes:
+            writes.append((tensor, span))
 
     def saw_creation(self, span: Span, *, owned: bool) -> None:
         """Count a tensor creation, owned when any axis carries an owner."""

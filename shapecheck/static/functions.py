@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from shapecheck.static.attributes import declared_value, name_owner
+from shapecheck.static.attributes import count_by_name, declared_value, name_owner
 from shapecheck.static.facts import Pass
+from shapecheck.static.guards import last_name
 from shapecheck.static.index import FunctionFacts
 from shapecheck.static.machine import MAX_DEPTH, Frame, State
 from shapecheck.static.owners import is_model_call
@@ -143,6 +144,10 @@ def parameter_value(
     frame: Frame, function: FunctionFacts, argument: ast.arg, owned: Ownership | None
 ) -> Value:
     """What a parameter holds by its annotation and name: an object, if nothing says otherwise."""
+    if argument.annotation is None or last_name(argument.annotation) == "int":
+        count = count_by_name(frame, argument.arg, argument)
+        if count is not None:
+            return count
     declared = declared_value(
         frame, function.module, argument.arg, argument.annotation, owned, argument
     )

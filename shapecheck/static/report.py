@@ -34,7 +34,10 @@ class Report:
     def resolved(self) -> bool:
         """Whether the run saw anything it could judge."""
         return any(
-            one.facts.dim_reads or one.facts.creations or one.facts.guarded_copies
+            one.facts.dim_reads
+            or one.facts.creations
+            or one.facts.guarded_copies
+            or one.facts.unused_indices
             for one in self.analyses
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from shapecheck.static.attributes import store_attribute
+from shapecheck.static.attributes import count_by_name, store_attribute
 from shapecheck.static.expressions import evaluate
 from shapecheck.static.facts import EqualityTest
 from shapecheck.static.index import FunctionFacts, FunctionNode
@@ -112,7 +112,9 @@ def _loaded(target: ast.Name | ast.Attribute) -> ast.expr:
 def assign(frame: Frame, target: ast.expr, value: Value, source: ast.expr) -> None:
     """`target = value` on this path."""
     if isinstance(target, ast.Name):
-        frame.state.env[target.id] = value
+        # A name of a count is an alias of what it was given; only an unknown takes its meaning.
+        count = count_by_name(frame, target.id, target) if value == UNKNOWN else None
+        frame.state.env[target.id] = value if count is None else count
     elif isinstance(target, ast.Attribute):
         store_attribute(frame, evaluate(frame, target.value), target.attr, value, source)
     elif isinstance(target, ast.Tuple | ast.List):

@@ -23,6 +23,16 @@ Arguments = Items[Plain]
 Keywords = dict[str, Plain]
 
 
+_SAME_DTYPE = {
+    "long": "int64",
+    "int": "int32",
+    "short": "int16",
+    "float": "float32",
+    "double": "float64",
+    "half": "float16",
+}
+
+
 def axis_of(value: Plain) -> Axis:
     """The axis that an integer argument makes, or None when it is not known."""
     if isinstance(value, Size):
@@ -54,7 +64,8 @@ def dtype_argument(value: Plain | None) -> DType | None:
     if isinstance(value, DType):
         return value
     if isinstance(value, External) and value.name.startswith("torch."):
-        return DType(value.name.removeprefix("torch."))
+        name = value.name.removeprefix("torch.")
+        return DType(_SAME_DTYPE.get(name, name))
     return None
 
 

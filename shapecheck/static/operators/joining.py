@@ -27,16 +27,16 @@ def cat(frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: a
     if not isinstance(parts, Sequence):
         return UNKNOWN
     dim = dim_argument(args, keywords)
+    _note_joined(frame, node)
     tensors = [
         plain for item in parts.items for plain in plain_values(item) if isinstance(plain, Tensor)
     ]
     if not tensors:
         return UNKNOWN
-    along_last = dim is not None and (dim == -1 or dim == len(tensors[0].dims or ()) - 1)
-    if not along_last or dim == 0:
-        for other in tensors[1:]:
-            meet(frame, "torch.cat", tensors[0], other, node)
     first = tensors[0]
+    along_last = dim is not None and (dim == -1 or dim == len(first.dims or ()) - 1)
+    for other in tensors[1:]:
+        meet(frame, "torch.cat", _without(first, dim or 0), _without(other, dim or 0), node)
     if first.dims is None:
         return Tensor(None, first.last if not along_last else None, first.dtype)
     at = 0 if dim is None else dim
@@ -45,6 +45,25 @@ def cat(frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: a
     dims = list(first.dims)
     dims[at] = _sum_axes([t.axis(at) for t in tensors], complete=len(tensors) == len(parts.items))
     return Tensor(tuple(dims), dtype=first.dtype)
+
+
+def _note_joined(frame: Frame, node: ast.Call) -> None:
+    """Remember the fields that are concatenated: there a placeholder meets live rows."""
+    parts = node.args[0] if node.args else None
+    for part in parts.elts if isinstance(parts, ast.List | ast.Tuple) else ():
+        if isinstance(part, ast.Attribute):
+            frame.machine.facts.joined.setdefault(part.attr, frame.module.span(node))
+
+
+def _without(tensor: Tensor, dim: int) -> Tensor:
+    """The tensor with the axis that is joined along left open: those add up."""
+    if tensor.dims is None:
+        return Tensor(None, None if dim == -1 else tensor.last)
+    if not -len(tensor.dims) <= dim < len(tensor.dims):
+        return Tensor()
+    dims = list(tensor.dims)
+    dims[dim] = None
+    return Tensor(tuple(dims))
 
 
 def _sum_axes(axes: list[Axis], *, complete: bool) -> Axis:

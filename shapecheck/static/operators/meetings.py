@@ -5,25 +5,33 @@ from __future__ import annotations
 import ast
 
 from shapecheck.static.facts import EqualityTest, Meeting
+from shapecheck.static.guards import single_branch
 from shapecheck.static.machine import Frame
-from shapecheck.static.values import UNKNOWN, Plain, Tensor, Value
+from shapecheck.static.values import UNKNOWN, DType, Plain, Tensor, Value
+
+_COMPARISONS = {"compare", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or"}
 
 
 def broadcast(frame: Frame, operator: str, left: Plain, right: Plain, node: ast.expr) -> Value:
     """The elementwise result of two values; their axes meet."""
     if not isinstance(left, Tensor):
-        return right if isinstance(right, Tensor) else UNKNOWN
+        left, right = right, left
+    if not isinstance(left, Tensor):
+        return UNKNOWN
     if not isinstance(right, Tensor):
+        if operator in _COMPARISONS:
+            return Tensor(left.dims, left.last, DType("bool"))
         return left
     meet(frame, operator, left, right, node)
+    dtype = DType("bool") if operator in _COMPARISONS else None
     if left.dims is None or right.dims is None:
-        return Tensor(None, left.axis(-1) or right.axis(-1))
+        return Tensor(None, left.axis(-1) or right.axis(-1), dtype)
     longer, shorter = sorted((left.dims, right.dims), key=len, reverse=True)
     kept = list(longer)
     for offset in range(1, len(shorter) + 1):
         mine, theirs = longer[-offset], shorter[-offset]
         kept[-offset] = theirs if mine is None or mine.poly.as_int() == 1 else mine
-    return Tensor(tuple(kept))
+    return Tensor(tuple(kept), dtype=dtype)
 
 
 def meet(
@@ -38,26 +46,30 @@ def meet(
     tested: EqualityTest | None = None,
 ) -> None:
     """Record that two tensors' axes have to agree here."""
-    if _nothing_owned(left) or _nothing_owned(right):
+    if _nothing_named(left) or _nothing_named(right):
         return
-    frame.machine.facts.meetings.append(
+    single = single_branch(frame.guards)
+    span = frame.module.span(node)
+    frame.machine.facts.meetings.setdefault(
+        (span, left, right, single),
         Meeting(
             operator=operator,
             left=left,
             right=right,
             guards=tuple(frame.guards),
-            span=frame.module.span(node),
+            span=span,
             cell=cell,
             where=frame.where,
             fills=fills,
+            single_branch=single,
             tested=tested,
-        )
+        ),
     )
 
 
-def _nothing_owned(tensor: Tensor) -> bool:
+def _nothing_named(tensor: Tensor) -> bool:
     axes = tensor.dims if tensor.dims is not None else (tensor.last,)
-    return not any(axis and any(s.owner for s in axis.poly.symbols()) for axis in axes)
+    return not any(axis and axis.poly.symbols() for axis in axes)
 
 
 def fill(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from shapecheck.dims.expr import Poly
+from shapecheck.static.facts import Slice
 from shapecheck.static.machine import Frame
 from shapecheck.static.operators.arguments import Arguments, Keywords, dim_argument, tensor_of
 from shapecheck.static.operators.table import Operator
@@ -61,16 +62,41 @@ def index_tensor(frame: Frame, base: Tensor, node: ast.expr, index: Value) -> Va
         axis = base.dims[position] if position < len(base.dims) else None
         position += 1
         if isinstance(part, ast.Slice):
-            whole = part.lower is None and part.upper is None and part.step is None
-            dims.append(axis if whole else None)
+            dims.append(_sliced(frame, axis, part, node))
         elif isinstance(value, Tensor):
-            dims.extend(value.dims if value.dims is not None else (None,))
+            rank = len(value.dims) if value.dims is not None else 0
+            kind = value.dtype.name if value.dtype is not None else ""
+            if kind == "bool" and rank:
+                dims.append(None)  # a mask picks rows of all the axes it covers
+                position += rank - 1
+            elif rank == 1 or (rank and kind):
+                dims.extend(value.dims or ())
+            else:
+                rest = base.dims[-1] if position < len(base.dims) else None
+                return Tensor(None, rest, base.dtype)
         elif isinstance(value, Const | Size):
             continue
         else:
             return Tensor(None, base.dims[-1] if position < len(base.dims) else None, base.dtype)
     dims.extend(base.dims[position:])
     return Tensor(tuple(dims), dtype=base.dtype)
+
+
+def _sliced(frame: Frame, axis: Axis, part: ast.Slice, node: ast.expr) -> Axis:
+    """`[:n]` has n rows, or as many as there are; a fact for the rules of counts."""
+    if part.step is not None or part.lower is not None:
+        return None
+    if part.upper is None:
+        return axis
+    bound = frame.machine.evaluate(frame, part.upper)
+    if not isinstance(bound, Size):
+        return None
+    if axis is not None and axis.poly.symbols() and bound.poly.symbols():
+        span = frame.module.span(node)
+        frame.machine.facts.slices.setdefault(
+            (span, axis, bound), Slice(rows=axis, bound=bound, span=span, where=frame.where)
+        )
+    return bound
 
 
 def _is_none(node: ast.expr) -> bool:

@@ -1,0 +1,142 @@
+"""SHP303 rows-meet: counts of two units meet, one row a request against one row a token.
+
+## What it does
+
+Follows what a first axis counts: requests, or requests times a width (the verify width N, the
+draft depth S plus one, the branching topk). Reports operations whose operands must have equal rows
+and do not, a buffer with one row a request that is sliced by a count of tokens, and a conditional
+that lists modes and yields requests for those, tokens for every mode that the list forgets.
+
+## Why
+
+With one token a request, or with `topk == 1`, the numbers agree; then they do not. Slices and
+integer divisions stay silent.
+
+## Instead
+
+Take the rows from the tensor that arrives (`x.shape[0]`), and keep one unit in one name.
+
+## How to silence
+
+`# shapecheck: ignore[SHP303] reason` on the line that is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shapecheck.diagnostics.model import Certainty, Diagnostic, DimPair, Note
+from shapecheck.rules.base import Rule, Verdicts
+from shapecheck.rules.chain import chain
+from shapecheck.rules.owner_meetings import aligned_axes
+from shapecheck.static.counts import exceeds, rows_conflict
+from shapecheck.static.facts import Arms, Facts, Meeting, Slice
+from shapecheck.static.values import Size
+
+BAD = """
+import torch
+
+def verify(bs: int, num_draft_tokens: int, spec_steps: int):
+    draft = torch.zeros(bs * num_draft_tokens)
+    predict = torch.zeros(bs * (spec_steps + 1))
+    return draft + predict  # error: SHP303
+"""
+GOOD = """
+import torch
+
+def verify(bs: int, num_draft_tokens: int):
+    draft = torch.zeros(bs * num_draft_tokens)
+    predict = torch.zeros(draft.shape[0])
+    return draft + predict
+"""
+
+
+def check(facts: Facts, verdicts: Verdicts) -> Iterator[Diagnostic]:
+    """One finding for each operation, slice or conditional where two units meet."""
+    for meeting in facts.meetings.values():
+        # Inside a test for equal shapes the rows are equal.
+        if meeting.span in verdicts.causes or meeting.tested is not None:
+            continue
+        for left, right in aligned_axes(meeting.left, meeting.right):
+            if left is None or right is None:
+                continue
+            if rows_conflict(left.poly, right.poly, single_branch=meeting.single_branch):
+                verdicts.causes.add(meeting.span)
+                yield _meeting(meeting, left, right)
+                break
+    for cut in facts.slices.values():
+        if cut.span not in verdicts.causes and exceeds(cut.bound.poly, cut.rows.poly):
+            verdicts.causes.add(cut.span)
+            yield _slice(cut)
+    reported: set[str] = set()
+    for arms in facts.arms.values():
+        holder = f"{arms.span.path}:{arms.where.rpartition('.')[0]}"
+        if holder not in reported:
+            reported.add(holder)
+            yield _arms(arms)
+
+
+def _meeting(meeting: Meeting, left: Size, right: Size) -> Diagnostic:
+    return Diagnostic(
+        code=RULE.code,
+        name=RULE.name,
+        message=f"{left.poly} rows meet {right.poly} rows in {meeting.operator} ({meeting.where})",
+        primary=meeting.span,
+        notes=(
+            *chain(left),
+            *chain(right, "other "),
+            Note(
+                label="settle it",
+                message="take the rows from the tensor that arrives, or guard with topk == 1 "
+                "where the two widths are one",
+            ),
+        ),
+        dims=DimPair(expected=str(left.poly), found=str(right.poly)),
+        cell=meeting.cell or meeting.where,
+    )
+
+
+def _slice(cut: Slice) -> Diagnostic:
+    return Diagnostic(
+        code=RULE.code,
+        name=RULE.name,
+        message=f"a buffer of {cut.rows.poly} rows is sliced to {cut.bound.poly}: "
+        f"torch gives what there is, in silence ({cut.where})",
+        primary=cut.span,
+        notes=(
+            *chain(cut.rows),
+            *chain(cut.bound, "bound "),
+            Note(label="settle it", message="allocate the buffer for every token of a request"),
+        ),
+        dims=DimPair(expected=str(cut.rows.poly), found=str(cut.bound.poly)),
+        cell=cut.where,
+    )
+
+
+def _arms(arms: Arms) -> Diagnostic:
+    return Diagnostic(
+        code=RULE.code,
+        name=RULE.name,
+        message=f"{arms.divided} counts requests where {arms.test}, "
+        f"{arms.whole} counts tokens otherwise",
+        certainty=Certainty.MAY,
+        primary=arms.span,
+        notes=(
+            Note(
+                label="settle it",
+                message="keep the number of requests itself, or make the width 1 in the other arm",
+            ),
+        ),
+        cell=arms.where,
+    )
+
+
+RULE = Rule(
+    code="SHP303",
+    name="rows-meet",
+    since="0.1",
+    page=__doc__ or "",
+    bad=BAD,
+    good=GOOD,
+    check=check,
+)
