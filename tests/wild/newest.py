@@ -1,4 +1,4 @@
-"""The newest releases: `python -m tests.wild.newest [--engine NAME] [--packs | --no-packs] [--json]`.
+"""The newest releases: `python -m tests.wild.newest [--engine NAME] [--no-packs] [--json]`.
 
 Lints the newest release of each engine at default settings, and sets every finding against
 `judged.json`, where a person wrote down whether it is `true`, `false` or `needs a run`, and why.
