@@ -5,7 +5,8 @@ A finding counts on the buggy release when both hold:
 1. its primary place lies in the lines that the case names, with no slack, or its cell is one that
    the case names; places in notes do not count;
 2. its two names are the two that were confused, one of each side, in either order. Names are
-   compared as polynomials, after the aliases of the case; a finding without two names never counts.
+   compared as polynomials, after the aliases of the case. A rule that has no pair of sizes
+   (index-as-count) has to name one of each side, as written, in its message.
 
 A case is FOUND when at least one finding counts. It is CLEAN when, on the fixed release, no finding
 counts at the lines of the fix or the cells, and none has the code, cell and names of one that
@@ -15,6 +16,7 @@ counted. CLEAN alone says little: only FOUND and CLEAN together are a hit.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Mapping
 
 from shapecheck.diagnostics.model import Diagnostic
@@ -42,11 +44,18 @@ def remaining(
 def has_names(case: Case, finding: Diagnostic) -> bool:
     """Whether the two names of a finding are the two that the case confuses."""
     if finding.dims is None:
-        return False
+        names = case.names
+        return all(
+            any(_says(finding.message, one) for one in side) for side in (names.wrong, names.right)
+        )
     wrong, right = _sides(case)
     found = polynomial(finding.dims.found, _canonical(case.aliases))
     expected = polynomial(finding.dims.expected, _canonical(case.aliases))
     return (found in wrong and expected in right) or (found in right and expected in wrong)
+
+
+def _says(message: str, name: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", message) is not None
 
 
 def polynomial(text: str, canonical: Mapping[str, str]) -> Poly[str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from shapecheck.diagnostics.model import Diagnostic, DimPair, Span
-from tests.wild.cases import Case, load_cases
-from tests.wild.matching import counting, polynomial, remaining
+from tests.wild.cases import Case, Names, load_cases
+from tests.wild.matching import counting, has_names, polynomial, remaining
 
 CASE = Case.model_validate(
     {
@@ -52,6 +54,14 @@ def finding(
 )
 def test_place_or_cell_and_both_names_decide(one: Diagnostic, counts: bool) -> None:
     assert bool(counting(CASE, CASE.buggy, [one])) is counts
+
+
+def test_a_rule_without_a_pair_of_sizes_names_both_in_its_message() -> None:
+    names = {"wrong": ["len(rows)"], "right": ["table"]}
+    case = CASE.model_copy(update={"names": Names.model_validate(names)})
+    said = replace(finding(10, dims=None), message="self.table keeps its first len(rows) rows")
+    assert has_names(case, said)
+    assert not has_names(case, replace(said, message="self.tables keeps its first len(rows) rows"))
 
 
 def test_a_finding_of_the_same_cell_and_names_elsewhere_is_still_there() -> None:
