@@ -51,20 +51,20 @@ GOOD = BAD.replace("(0,)", "(0, 1)").replace("  # error: SHP203", "")
 def check(facts: Facts, verdicts: Verdicts) -> Iterator[Diagnostic]:
     """One finding for each field that has a placeholder unlike every live tensor."""
     for cell, writes in sorted(facts.field_writes.items()):
-        live = [tensor for tensor, _ in writes if tensor.dims is not None and not _idle(tensor)]
-        for tensor, span in writes:
-            if not live or not _idle(tensor) or span in verdicts.causes:
+        live = [
+            one.tensor
+            for one in writes
+            if one.tensor.dims is not None and not one.tensor.has_no_rows
+        ]
+        for write in writes:
+            if not live or not write.literal or not write.tensor.has_no_rows:
                 continue
             joined = facts.joined.get(cell.rpartition(".")[2])
-            difference = _difference(tensor, live, joined=joined is not None)
-            if difference is not None:
-                verdicts.causes.add(span)
-                yield _finding(cell, span, joined, *difference)
+            difference = _difference(write.tensor, live, joined=joined is not None)
+            if difference is not None and write.span not in verdicts.causes:
+                verdicts.causes.add(write.span)
+                yield _finding(cell, write.span, joined, *difference)
                 break
-
-
-def _idle(tensor: Tensor) -> bool:
-    return tensor.has_no_rows
 
 
 def _difference(idle: Tensor, live: list[Tensor], *, joined: bool) -> tuple[str, str] | None:

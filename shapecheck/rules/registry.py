@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+
 from shapecheck.diagnostics.model import Diagnostic
 from shapecheck.errors import ShapecheckError
 from shapecheck.rules import (
@@ -13,6 +15,7 @@ from shapecheck.rules import (
     rows_meet,
     silent_copy,
     unreadable_file,
+    unused_suppression,
     wrong_owner,
 )
 from shapecheck.rules.base import Rule, Verdicts
@@ -27,6 +30,7 @@ RULES: tuple[Rule, ...] = (
     idle_differs.RULE,
     buffer_capacity.RULE,
     silent_copy.RULE,
+    unused_suppression.RULE,
     unreadable_file.RULE,
 )
 
@@ -36,6 +40,18 @@ def check_codes(codes: frozenset[str]) -> None:
     known = {rule.code for rule in RULES}
     for code in sorted(codes - known):
         raise ShapecheckError(f"{code}: no rule has this code; `shapecheck rules` lists them")
+
+
+def find_rule(code: str) -> Rule:
+    """The rule of a code or a name; ShapecheckError names the nearest one."""
+    wanted = code.strip()
+    for rule in RULES:
+        if wanted.upper() == rule.code or wanted.lower() == rule.name:
+            return rule
+    names = [*(rule.code for rule in RULES), *(rule.name for rule in RULES)]
+    near = difflib.get_close_matches(wanted, names, n=1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    raise ShapecheckError(f"{wanted}: no rule of this name; {hint}`shapecheck rules` lists them")
 
 
 def judge(facts: Facts) -> list[Diagnostic]:

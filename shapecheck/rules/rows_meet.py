@@ -27,7 +27,7 @@ from collections.abc import Iterator
 
 from shapecheck.diagnostics.model import Certainty, Diagnostic, DimPair, Note
 from shapecheck.rules.base import Rule, Verdicts
-from shapecheck.rules.chain import chain
+from shapecheck.rules.chain import chain, handed_over
 from shapecheck.rules.owner_meetings import aligned_axes
 from shapecheck.static.counts import exceeds, rows_conflict
 from shapecheck.static.facts import Arms, Facts, Meeting, Slice
@@ -58,14 +58,16 @@ def check(facts: Facts, verdicts: Verdicts) -> Iterator[Diagnostic]:
         if meeting.span in verdicts.causes or meeting.tested is not None:
             continue
         for left, right in aligned_axes(meeting.left, meeting.right):
-            if left is None or right is None:
+            if left is None or right is None or _other_mode(meeting.moded, left, right):
                 continue
             if rows_conflict(left.poly, right.poly, single_branch=meeting.single_branch):
                 verdicts.causes.add(meeting.span)
                 yield _meeting(meeting, left, right)
                 break
     for cut in facts.slices.values():
-        if cut.span not in verdicts.causes and exceeds(cut.bound.poly, cut.rows.poly):
+        if cut.span in verdicts.causes or _other_mode(cut.moded, cut.rows, cut.bound):
+            continue
+        if exceeds(cut.bound.poly, cut.rows.poly):
             verdicts.causes.add(cut.span)
             yield _slice(cut)
     reported: set[str] = set()
@@ -74,6 +76,11 @@ def check(facts: Facts, verdicts: Verdicts) -> Iterator[Diagnostic]:
         if holder not in reported:
             reported.add(holder)
             yield _arms(arms)
+
+
+def _other_mode(moded: bool, *sizes: Size) -> bool:
+    """A count handed to a branch for one mode may belong to another mode."""
+    return moded and any(handed_over(size) for size in sizes)
 
 
 def _meeting(meeting: Meeting, left: Size, right: Size) -> Diagnostic:

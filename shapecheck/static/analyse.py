@@ -13,13 +13,14 @@ from shapecheck.static.attributes import name_owner
 from shapecheck.static.expressions import evaluate
 from shapecheck.static.facts import Facts
 from shapecheck.static.functions import call_function, parameter_value
-from shapecheck.static.index import ClassFacts, FunctionFacts, ModuleFacts
+from shapecheck.static.index import ClassFacts, FunctionFacts
 from shapecheck.static.indices import unused_indices
 from shapecheck.static.loader import UnreadableFileError, read_source
 from shapecheck.static.machine import ROOT_BUDGET, Frame, Machine, State
-from shapecheck.static.prefilter import can_matter
+from shapecheck.static.prefilter import can_matter, can_work
 from shapecheck.static.project import Project, find_files, module_name
 from shapecheck.static.statements import run_body
+from shapecheck.static.suppressions import Suppression, find_suppressions
 from shapecheck.static.values import UNKNOWN, ClassValue, Instance, Value
 
 _STACK_BYTES = 512 * 1024 * 1024
@@ -37,6 +38,7 @@ class Analysis:
     loaded_lines: int
     unreadable: tuple[Diagnostic, ...] = ()
     covered: frozenset[str] = frozenset()
+    suppressions: tuple[Suppression, ...] = ()
 
     def covers(self, path: str) -> bool:
         """Whether a path belongs to the targets, whose findings are reported."""
@@ -76,8 +78,9 @@ def analyse(root: Path, targets: list[Path]) -> Analysis:
 
 def _analyse(root: Path, targets: list[Path]) -> Analysis:
     project = Project(root)
-    entries: list[ModuleFacts] = []
+    roots: list[FunctionFacts] = []
     covered: set[str] = set()
+    suppressions: list[Suppression] = []
     files = skipped = lines = 0
     for target in targets:
         for file in find_files(target):
@@ -90,19 +93,20 @@ def _analyse(root: Path, targets: list[Path]) -> Analysis:
                 project.unreadable[shown] = error.diagnostic
                 continue
             lines += source.lines
+            suppressions.extend(find_suppressions(source.text, shown))
             if not can_matter(source.text):
                 skipped += 1
                 continue
             name, is_package = module_name(file, root)
             facts = project.add(source, name, is_package=is_package)
             if facts is not None:
-                entries.append(facts)
+                text = source.text.splitlines()
+                roots += [one for one in facts.functions if can_work(_segment(one, text))]
     machine = Machine(project, Facts(), run_body, run_root, evaluate, call_function)
-    for module in entries:
-        for function in module.functions:
-            for fact in unused_indices(function):
-                machine.facts.unused_indices.setdefault(fact.span, fact)
-            run_root(machine, function, function.cls)
+    for function in roots:
+        for fact in unused_indices(function):
+            machine.facts.unused_indices.setdefault(fact.span, fact)
+        run_root(machine, function, function.cls)
     return Analysis(
         facts=machine.facts,
         files=files,
@@ -111,7 +115,12 @@ def _analyse(root: Path, targets: list[Path]) -> Analysis:
         loaded_lines=project.loaded_lines,
         unreadable=tuple(project.unreadable[path] for path in sorted(project.unreadable)),
         covered=frozenset(covered),
+        suppressions=tuple(suppressions),
     )
+
+
+def _segment(function: FunctionFacts, text: list[str]) -> str:
+    return "\n".join(text[function.node.lineno - 1 : function.node.end_lineno])
 
 
 def run_root(machine: Machine, function: FunctionFacts, cls: ClassFacts | None) -> None:

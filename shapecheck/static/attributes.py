@@ -8,7 +8,7 @@ import re
 from shapecheck.diagnostics.model import Span
 from shapecheck.dims.expr import Poly
 from shapecheck.static.counts import count_symbol
-from shapecheck.static.facts import Split
+from shapecheck.static.facts import Split, Write
 from shapecheck.static.index import ClassFacts, FunctionFacts, ModuleFacts
 from shapecheck.static.machine import Frame, State, lookup_field
 from shapecheck.static.owners import (
@@ -316,12 +316,21 @@ def store_attribute(
             stored = with_step(value, step)
             for plain in plain_values(value):
                 if isinstance(plain, Tensor):
-                    frame.machine.facts.saw_write(step.cell, plain, step.span)
+                    write = Write(tensor=plain, span=step.span, literal=_creates(node))
+                    frame.machine.facts.saw_write(step.cell, write)
         else:
             stored = value
         frame.state.heap[key] = stored if old is None or len(targets) == 1 else join(old, stored)
         if not ref.entry:
             frame.machine.settle(ref, attribute, stored)
+
+
+def _creates(node: ast.expr) -> bool:
+    """Whether the source is a creation with a literal dtype, or none given."""
+    if not isinstance(node, ast.Call):
+        return False
+    given = next((one.value for one in node.keywords if one.arg == "dtype"), None)
+    return given is None or (isinstance(given, ast.Attribute) and annotation_head(given) != "dtype")
 
 
 def _note_split(frame: Frame, base: Union, value: Value, node: ast.Attribute) -> None:

@@ -40,6 +40,7 @@ from shapecheck.static.values import (
     plain_values,
     union,
 )
+from shapecheck.static.walk import walk
 
 
 def evaluate(frame: Frame, node: ast.expr) -> Value:
@@ -298,7 +299,7 @@ def _named(frame: Frame, node: ast.NamedExpr) -> Value:
 def _comprehension(frame: Frame, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Value:
     for generator in node.generators:
         evaluate(frame, generator.iter)
-        for name in ast.walk(generator.target):
+        for name in walk(generator.target):
             if isinstance(name, ast.Name):
                 frame.state.env[name.id] = UNKNOWN
     evaluate(frame, node.elt)

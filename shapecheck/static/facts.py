@@ -56,17 +56,28 @@ class Meeting:
     where: str
     fills: bool = False
     single_branch: bool = False
+    moded: bool = False
     tested: EqualityTest | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """`x[:bound]` of a tensor whose first axis is `rows`."""
+    """`x[:bound]` of a tensor whose first axis is `rows`; `moded` under a test of a mode."""
 
     rows: Size
     bound: Size
+    moded: bool
     span: Span
     where: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """A tensor stored in a field; `literal` when it is created right there."""
+
+    tensor: Tensor
+    span: Span
+    literal: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,9 +120,7 @@ class Facts:
     guarded_copies: dict[Span, tuple[EqualityTest, str]] = field(
         default_factory=dict[Span, tuple[EqualityTest, str]]
     )
-    field_writes: dict[str, list[tuple[Tensor, Span]]] = field(
-        default_factory=dict[str, list[tuple[Tensor, Span]]]
-    )
+    field_writes: dict[str, list[Write]] = field(default_factory=dict[str, list["Write"]])
     joined: dict[str, Span] = field(default_factory=dict[str, Span])
     dim_reads: dict[Span, str] = field(default_factory=dict[Span, str])
     creations: dict[Span, bool] = field(default_factory=dict[Span, bool])
@@ -123,11 +132,11 @@ class Facts:
         if owner or span not in self.dim_reads:
             self.dim_reads[span] = owner
 
-    def saw_write(self, cell: str, tensor: Tensor, span: Span) -> None:
+    def saw_write(self, cell: str, write: Write) -> None:
         """Remember a tensor stored in a field."""
         writes = self.field_writes.setdefault(cell, [])
-        if (tensor, span) not in writes:
-            writes.append((tensor, span))
+        if write not in writes:
+            writes.append(write)
 
     def saw_creation(self, span: Span, *, owned: bool) -> None:
         """Count a tensor creation, owned when any axis carries an owner."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from shapecheck.static.counts import unit_of_name
 from shapecheck.static.symbols import Guard
+from shapecheck.static.walk import walk
 
 
 def single_branch(guards: Iterable[Guard]) -> bool:
@@ -31,6 +32,17 @@ def _says(test: ast.expr, sense: bool) -> bool:
         return False
     wanted = (ast.Eq, ast.LtE) if sense else (ast.NotEq, ast.Gt)
     return isinstance(test.ops[0], wanted)
+
+
+def tests_mode(guards: Iterable[Guard]) -> bool:
+    """Whether the path hangs on what mode it is (`forward_mode.is_decode()`)."""
+    return any(
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr.startswith("is_")
+        for guard in guards
+        for node in walk(guard.test)
+    )
 
 
 def last_name(node: ast.expr) -> str:

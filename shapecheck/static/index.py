@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from shapecheck.diagnostics.model import Span
 from shapecheck.static.owners import is_draft_flag
+from shapecheck.static.walk import walk, walk_statements
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -167,29 +168,45 @@ def _index_stores(method: FunctionFacts, cls: ClassFacts) -> None:
     if not arguments:
         return
     first = arguments[0].arg
-    for node in ast.walk(method.node):
-        if isinstance(node, ast.Attribute):
-            if (
-                isinstance(node.ctx, ast.Store)
-                and isinstance(node.value, ast.Name)
-                and node.value.id == first
-            ):
-                users = cls.stores.setdefault(node.attr, [])
-                if method.name not in users:
-                    users.append(method.name)
-        elif isinstance(node, ast.AnnAssign):
-            target = node.target
-            if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
-                cls.annotations.setdefault(target.attr, node.annotation)
-        elif isinstance(node, ast.Call) and _constructs_base(node.func, first, node.args):
-            for keyword in node.keywords:
+    for statement in walk_statements(method.node.body):
+        for target in _targets(statement):
+            for node in walk(target):
                 if (
-                    keyword.arg
-                    and is_draft_flag(keyword.arg)
-                    and isinstance(keyword.value, ast.Constant)
-                    and keyword.value.value is True
+                    isinstance(node, ast.Attribute)
+                    and isinstance(node.ctx, ast.Store)
+                    and isinstance(node.value, ast.Name)
+                    and node.value.id == first
                 ):
-                    cls.draft_flag = (keyword.arg, method.module.span(keyword.value))
+                    users = cls.stores.setdefault(node.attr, [])
+                    if method.name not in users:
+                        users.append(method.name)
+        if isinstance(statement, ast.AnnAssign):
+            target = statement.target
+            if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
+                cls.annotations.setdefault(target.attr, statement.annotation)
+        elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            _index_base_call(statement.value, first, method, cls)
+
+
+def _targets(statement: ast.stmt) -> list[ast.expr]:
+    if isinstance(statement, ast.Assign):
+        return statement.targets
+    if isinstance(statement, ast.AnnAssign | ast.AugAssign | ast.For | ast.AsyncFor):
+        return [statement.target]
+    if isinstance(statement, ast.With | ast.AsyncWith):
+        return [item.optional_vars for item in statement.items if item.optional_vars is not None]
+    return []
+
+
+def _index_base_call(call: ast.Call, first: str, method: FunctionFacts, cls: ClassFacts) -> None:
+    """A class that constructs its base as the draft's says whose it is."""
+    if not _constructs_base(call.func, first, call.args):
+        return
+    for keyword in call.keywords:
+        value = keyword.value
+        is_true = isinstance(value, ast.Constant) and value.value is True
+        if is_true and keyword.arg and is_draft_flag(keyword.arg):
+            cls.draft_flag = (keyword.arg, method.module.span(value))
 
 
 def _constructs_base(function: ast.expr, first: str, arguments: list[ast.expr]) -> bool:
@@ -201,7 +218,7 @@ def _constructs_base(function: ast.expr, first: str, arguments: list[ast.expr]) 
 
 
 def _index_nested_imports(tree: ast.Module, module: ModuleFacts) -> None:
-    for node in ast.walk(tree):
+    for node in walk_statements(tree.body):
         if isinstance(node, ast.Import | ast.ImportFrom):
             bind_import(node, module, module.bindings)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from shapecheck.static.facts import UnusedIndex
 from shapecheck.static.index import FunctionFacts
+from shapecheck.static.walk import walk
 
 _INDEX_NAME = re.compile(
     r"(?:^|_)(?:indices|indexes|index|idx|idxs|keep|kept|selected|perm|permutation)$"
@@ -21,7 +22,7 @@ def unused_indices(function: FunctionFacts) -> Iterator[UnusedIndex]:
     """
     lengths: dict[str, list[ast.Subscript]] = {}
     loads: dict[str, int] = {}
-    for node in ast.walk(function.node):
+    for node in walk(function.node):
         if isinstance(node, ast.Subscript):
             name = _prefix_length(node)
             if name is not None:
@@ -29,10 +30,10 @@ def unused_indices(function: FunctionFacts) -> Iterator[UnusedIndex]:
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             loads[node.id] = loads.get(node.id, 0) + 1
     for name, cuts in lengths.items():
-        measured = sum(1 for node in ast.walk(function.node) if _measures(node, name))
+        measured = sum(1 for node in walk(function.node) if _measures(node, name))
         if loads.get(name, 0) > measured:
             continue
-        for cut in cuts:
+        for cut in sorted(cuts, key=lambda one: (one.lineno, one.col_offset)):
             yield UnusedIndex(
                 index=name,
                 target=" ".join(ast.unparse(cut.value).split()),

@@ -41,13 +41,14 @@ def construct(
     given = dict(zip(fields, arguments, strict=False)) | keywords
     for name in fields:
         value = given.get(name)
+        place: ast.expr = node
         if value is None:
             value = _field_default(project.mro(cls), name) if complete else UNKNOWN
         else:
             place = argument_node(node, name, fields.index(name))
             value = passed(frame, f"{cls.name}({name}=)", value, place, node)
         if value != UNKNOWN:
-            store_attribute(frame, made, name, value, node)
+            store_attribute(frame, made, name, value, place)
     return made
 
 

@@ -20,3 +20,16 @@ def can_matter(text: str) -> bool:
     if _COUNTS_AN_INDEX.search(text) is not None:
         return True
     return _COPIES.search(text) is not None and _COMPARES.search(text) is not None
+
+
+# A function is a root when sizes or tensors are made, met or handed over in it, or when it drives
+# other methods; what it calls is interpreted with what it passes.
+_WORK = re.compile(
+    r"torch\.(?:zeros|ones|empty|full|rand|cat|stack|where|arange|nn)|\.copy_\(|\.new_\w+\("
+    r"|hidden|vocab|logits|_like\(|head_dim|\.shape\b|\[\s*:|tokens|//|self\.\w+\("
+)
+
+
+def can_work(segment: str) -> bool:
+    """Whether the text of a function has anything to judge."""
+    return _WORK.search(segment) is not None

@@ -10,6 +10,7 @@ from shapecheck.diagnostics.model import Diagnostic, Severity
 from shapecheck.errors import ShapecheckError
 from shapecheck.static.analyse import Analysis, analyse
 from shapecheck.static.release import fetch, parse_release
+from shapecheck.static.suppressions import apply_suppressions
 
 _MAX_PACKAGE_DEPTH = 12
 
@@ -96,10 +97,9 @@ def run(
     for root, paths in _grouped(targets).items():
         analysis = analyse(root, paths)
         analyses.append(analysis)
-        shown = [*judge(analysis.facts), *analysis.unreadable]
-        findings += [
-            one for one in shown if one.primary is None or analysis.covers(one.primary.path)
-        ]
+        judged = [*judge(analysis.facts), *analysis.unreadable]
+        shown = [one for one in judged if one.primary is None or analysis.covers(one.primary.path)]
+        findings += apply_suppressions(shown, list(analysis.suppressions))
     kept = [
         one for one in findings if (not select or one.code in select) and one.code not in ignore
     ]

@@ -27,6 +27,7 @@ from shapecheck.static.values import (
     plain_values,
     union,
 )
+from shapecheck.static.walk import walk
 
 
 def run_body(frame: Frame) -> Value:
@@ -257,7 +258,7 @@ def _loop(frame: Frame, node: ast.For | ast.AsyncFor | ast.While) -> None:
         evaluate(frame, node.test)
     else:
         evaluate(frame, node.iter)
-        for name in ast.walk(node.target):
+        for name in walk(node.target):
             if isinstance(name, ast.Name):
                 frame.state.env[name.id] = UNKNOWN
     skipped = frame.state.copy()

@@ -6,6 +6,7 @@ import ast
 
 from shapecheck.dims.expr import Poly
 from shapecheck.static.facts import Slice
+from shapecheck.static.guards import tests_mode
 from shapecheck.static.machine import Frame
 from shapecheck.static.operators.arguments import Arguments, Keywords, dim_argument, tensor_of
 from shapecheck.static.operators.table import Operator
@@ -93,9 +94,14 @@ def _sliced(frame: Frame, axis: Axis, part: ast.Slice, node: ast.expr) -> Axis:
         return None
     if axis is not None and axis.poly.symbols() and bound.poly.symbols():
         span = frame.module.span(node)
-        frame.machine.facts.slices.setdefault(
-            (span, axis, bound), Slice(rows=axis, bound=bound, span=span, where=frame.where)
+        cut = Slice(
+            rows=axis,
+            bound=bound,
+            moded=tests_mode(frame.guards),
+            span=span,
+            where=frame.where,
         )
+        frame.machine.facts.slices.setdefault((span, axis, bound), cut)
     return bound
 
 
