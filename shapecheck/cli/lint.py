@@ -24,6 +24,8 @@ _FORMATS = ("full", "concise", "json")
 )
 @click.option("--select", multiple=True, metavar="CODES", help="Report only these codes.")
 @click.option("--ignore", multiple=True, metavar="CODES", help="Do not report these codes.")
+@click.option("--pack", "pack_paths", multiple=True, metavar="PATH", help="Read this pack.")
+@click.option("--no-packs", is_flag=True, help="Read none of the packs that come with shapecheck.")
 @click.option("--statistics", is_flag=True, help="Show on stderr what the run resolved.")
 @click.option("--exit-zero", is_flag=True, help="Exit 0 even when there are findings.")
 def lint(
@@ -31,6 +33,8 @@ def lint(
     output_format: str,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
+    pack_paths: tuple[str, ...],
+    no_packs: bool,
     statistics: bool,
     exit_zero: bool,
 ) -> None:
@@ -45,7 +49,13 @@ def lint(
     from shapecheck.static.report import run
 
     try:
-        report = run(targets, select=_codes(select), ignore=_codes(ignore))
+        report = run(
+            targets,
+            select=_codes(select),
+            ignore=_codes(ignore),
+            packs=not no_packs,
+            pack_paths=pack_paths,
+        )
     except ShapecheckError as error:
         click.echo(f"shapecheck lint: {error}", err=True)
         sys.exit(2)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from shapecheck.diagnostics.model import Diagnostic
 from shapecheck.static.attributes import name_owner
+from shapecheck.static.contracts.lookup import Promises
 from shapecheck.static.expressions import evaluate
 from shapecheck.static.facts import Facts
 from shapecheck.static.functions import call_function, parameter_value
@@ -18,6 +19,8 @@ from shapecheck.static.index import ClassFacts, FunctionFacts
 from shapecheck.static.indices import unused_indices
 from shapecheck.static.loader import UnreadableFileError, read_source
 from shapecheck.static.machine import ROOT_BUDGET, Frame, Machine, State
+from shapecheck.static.packs.drift import drifted
+from shapecheck.static.packs.load import Pack
 from shapecheck.static.prefilter import can_matter, can_work
 from shapecheck.static.project import Project, find_files, module_name
 from shapecheck.static.statements import run_body
@@ -40,19 +43,24 @@ class Analysis:
     unreadable: tuple[Diagnostic, ...] = ()
     covered: frozenset[str] = frozenset()
     suppressions: tuple[Suppression, ...] = ()
+    contracts: int = 0
+    drift: tuple[Diagnostic, ...] = ()
 
     def covers(self, path: str) -> bool:
         """Whether a path belongs to the targets, whose findings are reported."""
         return path in self.covered
 
 
-def analyse(root: Path, targets: list[Path]) -> Analysis:
-    """Analyse the files at `targets`; imports inside `root` are followed when needed."""
+def analyse(root: Path, targets: list[Path], packs: tuple[Pack, ...] = ()) -> Analysis:
+    """Analyse the files at `targets`; imports inside `root` are followed when needed.
+
+    `packs` say about code below `root` what its own source does not.
+    """
     box: list[Analysis | BaseException] = []
 
     def work() -> None:
         try:
-            box.append(_analyse(root, targets))
+            box.append(_analyse(root, targets, packs))
         except BaseException as error:  # re-raised below, in the caller's thread
             box.append(error)
 
@@ -77,7 +85,7 @@ def analyse(root: Path, targets: list[Path]) -> Analysis:
     return result
 
 
-def _analyse(root: Path, targets: list[Path]) -> Analysis:
+def _analyse(root: Path, targets: list[Path], packs: tuple[Pack, ...]) -> Analysis:
     project = Project(root)
     roots: list[FunctionFacts] = []
     covered: set[str] = set()
@@ -104,6 +112,7 @@ def _analyse(root: Path, targets: list[Path]) -> Analysis:
                 text = source.text.splitlines()
                 roots += [one for one in facts.functions if can_work(_segment(one, text))]
     machine = Machine(project, Facts(), run_body, run_root, evaluate, call_function)
+    machine.promises = Promises.of(packs)
     for function in roots:
         for fact in unused_indices(function):
             machine.facts.unused_indices.setdefault(fact.span, fact)
@@ -117,6 +126,8 @@ def _analyse(root: Path, targets: list[Path]) -> Analysis:
         unreadable=tuple(project.unreadable[path] for path in sorted(project.unreadable)),
         covered=frozenset(covered),
         suppressions=tuple(suppressions),
+        contracts=machine.promises.count,
+        drift=tuple(drifted(project, packs)),
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from shapecheck.diagnostics.model import Diagnostic, Severity
 from shapecheck.errors import ShapecheckError
 from shapecheck.static.analyse import Analysis, analyse
+from shapecheck.static.packs.choose import choose_packs
 from shapecheck.static.release import fetch, parse_release
 from shapecheck.static.suppressions import apply_suppressions
 
@@ -53,7 +54,7 @@ class Report:
             "dim_reads_with_owner": sum(sum(map(bool, one.dim_reads.values())) for one in facts),
             "creations": sum(len(one.creations) for one in facts),
             "creations_with_owner": sum(sum(one.creations.values()) for one in facts),
-            "contracts": 0,
+            "contracts": sum(one.contracts for one in self.analyses),
             "tier": "lint",
             "files_skipped": sum(one.skipped for one in self.analyses),
             "lines_loaded": sum(one.loaded_lines for one in self.analyses),
@@ -85,8 +86,13 @@ def run(
     *,
     select: frozenset[str] = frozenset(),
     ignore: frozenset[str] = frozenset(),
+    packs: bool = True,
+    pack_paths: tuple[str, ...] = (),
 ) -> Report:
-    """Lint every target; ShapecheckError when one cannot be had or a code is unknown."""
+    """Lint every target; ShapecheckError when one cannot be had or a code is unknown.
+
+    `packs` reads the shipped packs that describe a target, `pack_paths` are read besides.
+    """
     # The registry imports this package's facts; it is needed only for judging.
     from shapecheck.rules.registry import check_codes, judge
 
@@ -95,11 +101,13 @@ def run(
     analyses: list[Analysis] = []
     findings: list[Diagnostic] = []
     for root, paths in _grouped(targets).items():
-        analysis = analyse(root, paths)
+        chosen = choose_packs(root, targets, given=pack_paths, shipped=packs)
+        analysis = analyse(root, paths, chosen)
         analyses.append(analysis)
         judged = [*judge(analysis.facts), *analysis.unreadable]
         shown = [one for one in judged if one.primary is None or analysis.covers(one.primary.path)]
         findings += apply_suppressions(shown, list(analysis.suppressions))
+        findings += analysis.drift
     kept = [
         one for one in findings if (not select or one.code in select) and one.code not in ignore
     ]
