@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from shapecheck.diagnostics.model import Certainty, Diagnostic, DimPair, Note, Span
+from shapecheck.dims.expr import Poly
 from shapecheck.rules.base import Verdicts
 from shapecheck.rules.chain import chain, conditions, handed_over, origin, place, reasons
 from shapecheck.static.contracts.promise import Case
@@ -36,14 +37,39 @@ class Breach:
 def breaches(facts: Facts, kind: str) -> Iterator[Breach]:
     """Every breach of a kind, one for each place and pair of names."""
     seen: set[tuple[Span, str, str]] = set()
+    shared = {one for handover in facts.handovers.values() for one in _fitting(handover)}
     for handover in facts.handovers.values():
         found = _breach(handover)
         if found is None or found.kind != kind:
+            continue
+        if found.found is not None and _use(handover, found.found) in shared:
             continue
         key = (found.primary, found.found_text, found.expected_text)
         if key not in seen:
             seen.add(key)
             yield found
+
+
+_Use = tuple[str, str, Span | None, SizePoly]
+
+
+def _use(handover: Handover, size: Size) -> _Use:
+    """Who sizes what from which read: one class, one function, one origin."""
+    return handover.cell.partition(".")[0], handover.where, origin(size), size.poly
+
+
+def _fitting(handover: Handover) -> Iterator[_Use]:
+    """The uses that are as promised: a size that also fits is declared equal to the other one.
+
+    `Vocabulary(hot=arange(n), cold=zeros(n))` with one `n` for two vocabularies says that they are
+    one vocabulary there.
+    """
+    if not isinstance(handover.given, Tensor):
+        return
+    for case in handover.promise.in_phase(handover.phase):
+        for mine, theirs in _axes(handover.given, case):
+            if mine is not None and theirs is not None and mine.poly == theirs:
+                yield _use(handover, mine)
 
 
 def report(
@@ -70,8 +96,7 @@ def _breach(handover: Handover) -> Breach | None:
         return None
     kind, found, expected, expected_text = min(faults, key=lambda one: _distance(one[1], one[2]))
     if isinstance(found, DType):
-        text, size = found.name, None
-        primary = found.trail[0].span if found.trail else handover.span
+        text, size, primary = found.name, None, handover.span
     else:
         text, size = str(found.poly), found
         primary = _lead(found, handover.span, kind)
@@ -117,8 +142,6 @@ def _fault(given: Tensor | Size | Const, case: Case) -> _Fault | None:
 
 
 def _literal(given: Const) -> Size | None:
-    from shapecheck.dims.expr import Poly
-
     value = given.value
     if isinstance(value, bool) or not isinstance(value, int):
         return None

@@ -71,8 +71,11 @@ def judge(facts: Facts) -> list[Diagnostic]:
     return sorted(findings.values(), key=_order)
 
 
+_OWNERS = {"SHP201", "SHP202", "SHP301", "SHP302"}
+
+
 def _order(finding: Diagnostic) -> tuple[bool, str, int, int, str]:
     place = finding.primary
     if place is None:
-        return (finding.dims is None, "", 0, 0, finding.code)
-    return (finding.dims is None, place.path, place.line, place.column, finding.code)
+        return (finding.code not in _OWNERS, "", 0, 0, finding.code)
+    return (finding.code not in _OWNERS, place.path, place.line, place.column, finding.code)

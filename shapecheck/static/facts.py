@@ -120,8 +120,8 @@ class Facts:
     """Everything one run observed, in the order of observation, without repetition."""
 
     passes: dict[tuple[str, Span], Pass] = field(default_factory=dict[tuple[str, Span], Pass])
-    handovers: dict[tuple[str, Span, Tensor | Size | Const], Handover] = field(
-        default_factory=dict[tuple[str, Span, Tensor | Size | Const], Handover]
+    handovers: dict[tuple[str, Span, str, Tensor | Size | Const], Handover] = field(
+        default_factory=dict[tuple[str, Span, str, Tensor | Size | Const], Handover]
     )
     sized: set[str] = field(default_factory=set[str])
     destinations: dict[Span, str] = field(default_factory=dict[Span, str])

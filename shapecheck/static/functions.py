@@ -14,22 +14,26 @@ from shapecheck.static.facts import Pass
 from shapecheck.static.guards import last_name
 from shapecheck.static.index import FunctionFacts
 from shapecheck.static.machine import MAX_DEPTH, Frame, State
-from shapecheck.static.owners import is_model_call
-from shapecheck.static.symbols import Ownership, Step
+from shapecheck.static.owners import converts_to, is_model_call
+from shapecheck.static.symbols import Ownership, Step, owners_of
 from shapecheck.static.values import (
     NONE,
     UNKNOWN,
+    Axis,
     ClassValue,
     Const,
     FunctionValue,
     Instance,
     Mapping,
     ObjectRef,
+    Plain,
     Sequence,
     Size,
+    Tensor,
     Union,
     Unknown,
     Value,
+    lift,
     plain_values,
     with_step,
 )
@@ -87,7 +91,22 @@ def _returned(frame: Frame, function: FunctionFacts, value: Value, node: ast.exp
     """The result as the caller has it: a size that it carries came back at this call."""
     if function.kind == "property":
         return value
+    owner = converts_to(function.name)
+    if owner:
+        value = lift(lambda plain: _converted(plain, owner), value)
     return with_step(value, Step("returned", function.qualname, frame.module.span(node)))
+
+
+def _converted(plain: Plain, owner: str) -> Plain:
+    """The tensor without the axes of the other model: those were turned into this one's."""
+    if not isinstance(plain, Tensor):
+        return plain
+
+    def kept(axis: Axis) -> Axis:
+        return axis if axis is not None and owners_of(axis.poly) <= {"", owner} else None
+
+    dims = None if plain.dims is None else tuple(kept(axis) for axis in plain.dims)
+    return Tensor(dims, kept(plain.last), plain.dtype)
 
 
 def _summary_key(

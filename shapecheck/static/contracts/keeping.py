@@ -128,7 +128,7 @@ def _held_against(frame: Frame, promise: Promise, cell: str, value: Value, node:
     for choice in alternatives(value):
         if isinstance(choice.value, Tensor | Size | Const) and choice.value != Const(None):
             frame.machine.facts.handovers.setdefault(
-                (cell, span, choice.value),
+                (cell, span, phase, choice.value),
                 Handover(
                     cell=cell,
                     given=choice.value,
