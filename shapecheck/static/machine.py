@@ -15,8 +15,8 @@ from shapecheck.static.project import Project
 from shapecheck.static.symbols import Guard, Ownership
 from shapecheck.static.values import ObjectRef, Value, join
 
-MAX_DEPTH = 5
-ROOT_BUDGET = 12_000
+MAX_DEPTH = 6
+ROOT_BUDGET = 20_000
 
 
 @dataclass(eq=False, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -40,9 +41,15 @@ class Pack:
 
     label: str
     manifest: Manifest
+    texts: list[str] = field(default_factory=list[str])
     promises: dict[Name, Promise] = field(default_factory=dict[Name, Promise])
     phases: dict[Name, str] = field(default_factory=dict[Name, str])
     spans: dict[Name, Span] = field(default_factory=dict[Name, Span])
+
+    @property
+    def digest(self) -> str:
+        """What tells two states of the pack apart."""
+        return hashlib.sha256("\0".join(self.texts).encode()).hexdigest()
 
     def covers(self, version: str) -> bool:
         """Whether the pack describes this version of its package."""
@@ -52,7 +59,7 @@ class Pack:
 def load_pack(folder: Path, label: str) -> Pack:
     """The pack in a folder; PackError says which file, line and word is at fault."""
     manifest, text = read_manifest(folder / MANIFEST)
-    pack = Pack(label=label, manifest=manifest)
+    pack = Pack(label=label, manifest=manifest, texts=[text])
     for key, owner in manifest.owners.items():
         _add_owner(pack, key, owner, text)
     for number, file in enumerate(_stubs(folder)):
@@ -84,6 +91,7 @@ def _add_stub(pack: Pack, folder: Path, file: Path) -> None:
     shown = f"{pack.label}/{inside.as_posix()}"
     try:
         source = read_source(file, shown)
+        pack.texts.append(source.text)
         tree = parse_source(source)
     except UnreadableFileError as error:
         place = error.diagnostic.primary

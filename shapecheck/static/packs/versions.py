@@ -13,8 +13,10 @@ _VERSION = re.compile(
     r"(?:\.dev\d+)?(?:\+[\w.]+)?$"
 )
 _STAGES = {"dev": -4, "alpha": -3, "a": -3, "beta": -2, "b": -2, "rc": -1, "c": -1, "post": 1}
+Key = tuple[tuple[int, ...], int, int]
+
 _LIMIT = re.compile(r"\s*(?P<operator>>=|<=|==|!=|>|<)\s*(?P<version>\S+)\s*$")
-_OPERATORS: dict[str, Callable[[object, object], bool]] = {
+_OPERATORS: dict[str, Callable[[Key, Key], bool]] = {
     ">=": ge,
     "<=": le,
     "==": eq,
@@ -22,8 +24,6 @@ _OPERATORS: dict[str, Callable[[object, object], bool]] = {
     ">": gt,
     "<": lt,
 }
-
-Key = tuple[tuple[int, ...], int, int]
 
 
 def version_key(text: str) -> Key | None:
