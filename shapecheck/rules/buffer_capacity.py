@@ -26,7 +26,7 @@ from collections.abc import Iterator
 
 from shapecheck.diagnostics.model import Certainty, Diagnostic, DimPair, Note
 from shapecheck.rules.base import Rule, Verdicts
-from shapecheck.rules.chain import chain, last_cell
+from shapecheck.rules.chain import chain, creation, last_cell
 from shapecheck.static.counts import is_exact_capacity, is_padded_tokens
 from shapecheck.static.facts import Facts
 
@@ -35,10 +35,10 @@ import torch
 
 class Proposer:
     def __init__(self, max_num_seqs: int, num_speculative_tokens: int):
-        self.positions = torch.zeros(max_num_seqs * (1 + num_speculative_tokens))
+        self.positions = torch.zeros(max_num_seqs * (1 + num_speculative_tokens))  # error: SHP401
 
     def propose(self, num_input_tokens: int):
-        return self.positions[:num_input_tokens]  # error: SHP401
+        return self.positions[:num_input_tokens]
 """
 GOOD = """
 import torch
@@ -54,7 +54,7 @@ class Proposer:
 
 
 def check(facts: Facts, verdicts: Verdicts) -> Iterator[Diagnostic]:
-    """One finding for each buffer, at its first slice by a padded count."""
+    """One finding for each buffer that a padded count slices, where it is allocated."""
     reported: set[str] = set()
     for cut in facts.slices.values():
         if not (is_exact_capacity(cut.rows.poly) and is_padded_tokens(cut.bound.poly)):
@@ -63,15 +63,17 @@ def check(facts: Facts, verdicts: Verdicts) -> Iterator[Diagnostic]:
         if cell in reported or cut.span in verdicts.causes:
             continue
         reported.add(cell)
+        made = creation(cut.rows)
         yield Diagnostic(
             code=RULE.code,
             name=RULE.name,
             message=f"{cell} holds {cut.rows.poly} rows and is sliced by the padded "
             f"{cut.bound.poly}: the slice may be shorter ({cut.where})",
             certainty=Certainty.MAY,
-            primary=cut.span,
+            primary=made or cut.span,
             notes=(
                 *chain(cut.rows),
+                Note(label="sliced by", message=str(cut.bound.poly), span=cut.span),
                 Note(
                     label="settle it",
                     message="allocate the larger of the live maximum and the largest bucket",

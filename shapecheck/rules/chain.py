@@ -26,6 +26,11 @@ def place(size: Size) -> Span | None:
     return read if not uses or uses[0].path == read.path else uses[0]
 
 
+def creation(size: Size) -> Span | None:
+    """Where the tensor was made that the size is an axis of."""
+    return next((step.span for step in reversed(size.trail) if step.kind == "created"), None)
+
+
 def origin_text(size: Size) -> str:
     """The source text of that read."""
     return next((step.text for step in size.trail if step.kind == "read"), str(size.poly))

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shapecheck.diagnostics.model import Certainty, Diagnostic, DimPair, Note
+from shapecheck.diagnostics.model import Certainty, Diagnostic, DimPair, Note, Span
 from shapecheck.rules.base import Rule, Verdicts
 from shapecheck.rules.chain import chain, handed_over
 from shapecheck.rules.owner_meetings import aligned_axes
@@ -53,17 +53,16 @@ def verify(bs: int, num_draft_tokens: int):
 
 def check(facts: Facts, verdicts: Verdicts) -> Iterator[Diagnostic]:
     """One finding for each operation, slice or conditional where two units meet."""
+    by_span: dict[Span, list[Meeting]] = {}
     for meeting in facts.meetings.values():
-        # Inside a test for equal shapes the rows are equal.
-        if meeting.span in verdicts.causes or meeting.tested is not None:
-            continue
-        for left, right in aligned_axes(meeting.left, meeting.right):
-            if left is None or right is None or _other_mode(meeting.moded, left, right):
-                continue
-            if rows_conflict(left.poly, right.poly, single_branch=meeting.single_branch):
-                verdicts.causes.add(meeting.span)
-                yield _meeting(meeting, left, right)
-                break
+        by_span.setdefault(meeting.span, []).append(meeting)
+    for span, meetings in by_span.items():
+        found = [_conflict(meeting) for meeting in meetings]
+        pairs = [pair for pair in found if pair is not None]
+        # Alternatives that agree somewhere may belong together: only a clash of all is certain.
+        if span not in verdicts.causes and len(pairs) == len(meetings):
+            verdicts.causes.add(span)
+            yield _meeting(meetings[0], pairs[0])
     for cut in facts.slices.values():
         if cut.span in verdicts.causes or _other_mode(cut.moded, cut.rows, cut.bound):
             continue
@@ -78,12 +77,25 @@ def check(facts: Facts, verdicts: Verdicts) -> Iterator[Diagnostic]:
             yield _arms(arms)
 
 
+def _conflict(meeting: Meeting) -> tuple[Size, Size] | None:
+    """The two axes that count in two units, unless a test for equal shapes is around."""
+    if meeting.tested is not None:
+        return None
+    for left, right in aligned_axes(meeting.left, meeting.right):
+        if left is None or right is None or _other_mode(meeting.moded, left, right):
+            continue
+        if rows_conflict(left.poly, right.poly, single_branch=meeting.single_branch):
+            return left, right
+    return None
+
+
 def _other_mode(moded: bool, *sizes: Size) -> bool:
     """A count handed to a branch for one mode may belong to another mode."""
     return moded and any(handed_over(size) for size in sizes)
 
 
-def _meeting(meeting: Meeting, left: Size, right: Size) -> Diagnostic:
+def _meeting(meeting: Meeting, pair: tuple[Size, Size]) -> Diagnostic:
+    left, right = pair
     return Diagnostic(
         code=RULE.code,
         name=RULE.name,

@@ -13,6 +13,7 @@ from shapecheck.static.attributes import name_owner
 from shapecheck.static.expressions import evaluate
 from shapecheck.static.facts import Facts
 from shapecheck.static.functions import call_function, parameter_value
+from shapecheck.static.heap import Heap
 from shapecheck.static.index import ClassFacts, FunctionFacts
 from shapecheck.static.indices import unused_indices
 from shapecheck.static.loader import UnreadableFileError, read_source
@@ -137,7 +138,7 @@ def run_root(machine: Machine, function: FunctionFacts, cls: ClassFacts | None) 
         function.module,
         function,
         function.cls,
-        State({}, {}),
+        State({}, Heap()),
         0,
         (function,),
         None,

@@ -9,6 +9,7 @@ from shapecheck.diagnostics.model import Span
 from shapecheck.dims.expr import Poly
 from shapecheck.static.counts import count_symbol
 from shapecheck.static.facts import Split, Write
+from shapecheck.static.heap import Heap
 from shapecheck.static.index import ClassFacts, FunctionFacts, ModuleFacts
 from shapecheck.static.machine import Frame, State, lookup_field
 from shapecheck.static.owners import (
@@ -117,7 +118,7 @@ def _read_class(frame: Frame, cls: ClassFacts, attribute: str) -> Value:
 
 
 def _read_field(frame: Frame, ref: ObjectRef, attribute: str, node: ast.expr) -> Value:
-    known = frame.state.heap.get((ref, attribute))
+    known = frame.state.heap.values.get((ref, attribute))
     if known is not None:
         return known
     cls = ref.cls
@@ -305,7 +306,7 @@ def store_attribute(
     targets = [plain.ref for plain in plain_values(base) if isinstance(plain, Instance)]
     for ref in targets:
         key = (ref, attribute)
-        old = frame.state.heap.get(key)
+        old = frame.state.heap.values.get(key)
         if ref.cls is not None:
             step = Step(
                 "stored",
@@ -320,7 +321,8 @@ def store_attribute(
                     frame.machine.facts.saw_write(step.cell, write)
         else:
             stored = value
-        frame.state.heap[key] = stored if old is None or len(targets) == 1 else join(old, stored)
+        weak = old is not None and len(targets) > 1
+        frame.state.heap.put(key, join(old, stored) if weak and old is not None else stored)
         if not ref.entry:
             frame.machine.settle(ref, attribute, stored)
 
@@ -385,7 +387,7 @@ def _global_value(frame: Frame, module: ModuleFacts, name: str, node: ast.expr) 
     if key not in machine.globals:
         machine.globals[key] = UNKNOWN
         if isinstance(node, ast.Constant | ast.Name | ast.Dict | ast.Tuple | ast.List):
-            inner = Frame(machine, module, None, None, State({}, {}), frame.depth + 1)
+            inner = Frame(machine, module, None, None, State({}, Heap()), frame.depth + 1)
             machine.globals[key] = machine.evaluate(inner, node)
     return machine.globals[key]
 

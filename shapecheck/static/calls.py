@@ -6,7 +6,8 @@ import ast
 
 from shapecheck.static.builtin import call_builtin
 from shapecheck.static.functions import Arguments, Keywords, call_function
-from shapecheck.static.machine import Frame, join_heaps
+from shapecheck.static.heap import Heap, join_heaps
+from shapecheck.static.machine import Frame
 from shapecheck.static.objects import construct
 from shapecheck.static.operators.apply import apply
 from shapecheck.static.operators.table import operator_of
@@ -77,9 +78,10 @@ def _call_each(
 ) -> Value:
     """The same call on several possible receivers: each starts from the same heap."""
     results: list[Alternative] = []
-    start, heap = frame.state.heap, None
+    start = frame.state.heap
+    heap: Heap | None = None
     for choice in callee.alternatives[:_MAX_RECEIVERS]:
-        frame.state.heap = dict(start)
+        frame.state.heap = start.fork()
         made = _call(frame, choice.value, arguments, keywords, node, complete=complete)
         results.extend(
             Alternative(one.value, (*choice.guards, *one.guards)) for one in alternatives(made)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 from typing import TypeGuard
 
@@ -41,6 +42,8 @@ from shapecheck.static.values import (
     union,
 )
 from shapecheck.static.walk import walk
+
+_WIDTH_NAME = re.compile(r"tokens?_per_|(?:^|_)width$")
 
 
 def evaluate(frame: Frame, node: ast.expr) -> Value:
@@ -109,10 +112,10 @@ def _note_arms(frame: Frame, node: ast.IfExp) -> None:
     if not all(isinstance(mode, ast.Call) for mode in test.values):
         return
     for divided, whole in ((node.body, node.orelse), (node.orelse, node.body)):
-        if not (isinstance(divided, ast.BinOp) and isinstance(divided.op, ast.FloorDiv)):
+        if not (isinstance(divided, ast.BinOp) and isinstance(divided.op, ast.FloorDiv | ast.Div)):
             continue
         name = last_name(divided.right)
-        if not (unit_of_name(name)[0] in WIDTHS or "tokens_per" in name):
+        if not (unit_of_name(name)[0] in WIDTHS or _WIDTH_NAME.search(name)):
             continue
         if ast.dump(divided.left) == ast.dump(whole):
             span = frame.module.span(node)

@@ -16,9 +16,13 @@ from shapecheck.static.values import (
     UNKNOWN,
     ClassValue,
     Const,
+    FunctionValue,
     Instance,
+    Mapping,
     ObjectRef,
+    Sequence,
     Size,
+    Union,
     Unknown,
     Value,
     plain_values,
@@ -49,6 +53,9 @@ def call_function(
     ):
         return _not_followed(function, receiver)
     env = bind(frame, function, receiver, arguments, keywords, node)
+    key = _summary_key(function, receiver, env)
+    if key is not None and key in machine.summaries:
+        return machine.summaries[key]
     inner = Frame(
         machine,
         function.module,
@@ -62,9 +69,30 @@ def call_function(
         (*frame.calls, id(node)),
         list(frame.guards),
     )
+    before = frame.state.heap.log
     result = machine.run_body(inner)
     frame.state.heap = inner.state.heap
+    if key is not None and frame.state.heap.log is before and machine.budget > 0:
+        machine.summaries[key] = result
     return result
+
+
+def _summary_key(
+    function: FunctionFacts, receiver: Value | None, env: dict[str, Value]
+) -> tuple[object, ...] | None:
+    """What decides the result of a function that reads no object; None when it may read one."""
+    if isinstance(receiver, Instance):
+        return None
+    values = tuple(env.values())
+    return None if any(_holds_object(value) for value in values) else (function, *values)
+
+
+def _holds_object(value: Value) -> bool:
+    if isinstance(value, Union):
+        return any(_holds_object(choice.value) for choice in value.alternatives)
+    if isinstance(value, Sequence):
+        return any(_holds_object(item) for item in value.items)
+    return isinstance(value, Instance | FunctionValue | Mapping)
 
 
 def _is_self(frame: Frame, receiver: Value | None) -> bool:

@@ -7,16 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from shapecheck.static.facts import EqualityTest, Facts
+from shapecheck.static.heap import Heap
 from shapecheck.static.index import ClassFacts, FunctionFacts, ModuleFacts
 from shapecheck.static.owners import DRAFT
 from shapecheck.static.project import Project
 from shapecheck.static.symbols import Guard, Ownership
-from shapecheck.static.values import UNKNOWN, ObjectRef, Value, join
+from shapecheck.static.values import ObjectRef, Value, join
 
-MAX_DEPTH = 8
+MAX_DEPTH = 6
 ROOT_BUDGET = 20_000
-
-Heap = dict[tuple[ObjectRef, str], Value]
 
 
 @dataclass(eq=False, slots=True)
@@ -24,12 +23,12 @@ class State:
     """The flow-sensitive part: local names and the fields of objects on this path."""
 
     env: dict[str, Value]
-    heap: dict[tuple[ObjectRef, str], Value]
+    heap: Heap
     alive: bool = True
 
     def copy(self) -> State:
         """An independent state with the same contents."""
-        return State(dict(self.env), dict(self.heap), self.alive)
+        return State(dict(self.env), self.heap.fork(), self.alive)
 
 
 @dataclass(eq=False, slots=True)
@@ -48,8 +47,8 @@ class Frame:
     calls: tuple[int, ...] = ()
     guards: list[Guard] = field(default_factory=list[Guard])
     tests: list[EqualityTest] = field(default_factory=list[EqualityTest])
-    returns: list[tuple[Value, tuple[Guard, ...], dict[tuple[ObjectRef, str], Value]]] = field(
-        default_factory=list[tuple[Value, tuple[Guard, ...], dict[tuple[ObjectRef, str], Value]]]
+    returns: list[tuple[Value, tuple[Guard, ...], Heap]] = field(
+        default_factory=list[tuple[Value, tuple[Guard, ...], Heap]]
     )
 
     @property
@@ -77,6 +76,9 @@ class Machine:
     globals: dict[tuple[str, str], Value] = field(default_factory=dict[tuple[str, str], Value])
     sites: dict[tuple[object, ...], ObjectRef] = field(
         default_factory=dict[tuple[object, ...], ObjectRef]
+    )
+    summaries: dict[tuple[object, ...], Value] = field(
+        default_factory=dict[tuple[object, ...], Value]
     )
     budget: int = ROOT_BUDGET
 
@@ -140,25 +142,7 @@ class Machine:
 
 def lookup_field(frame: Frame, ref: ObjectRef, attribute: str) -> Value | None:
     """The value of a field on this path, else in its cell, else None."""
-    value = frame.state.heap.get((ref, attribute))
+    value = frame.state.heap.values.get((ref, attribute))
     if value is not None:
         return value
     return frame.machine.cell(ref, attribute) if not ref.entry else None
-
-
-def join_heaps(left: Heap, right: Heap, guard: Guard | None) -> Heap:
-    """The heap after two paths meet: `left` under the guard, `right` under its negation."""
-    if left is right:
-        return left
-    result = dict(left)
-    for key, value in right.items():
-        mine = left.get(key)
-        if mine is None:
-            # An object made on one path only is whole on it; a field of an older one is not.
-            result[key] = value if key[0].site is not None else join(UNKNOWN, value, guard)
-        elif mine is not value:
-            result[key] = join(mine, value, guard)
-    for key in left.keys() - right.keys():
-        if key[0].site is None:
-            result[key] = join(left[key], UNKNOWN, guard)
-    return result

@@ -74,7 +74,7 @@ def _postpone(frame: Frame, init: FunctionFacts, made: Instance, env: dict[str, 
         made.ref.pending = None
         if depth >= MAX_DEPTH or machine.budget <= 0:
             return
-        state = State(env, dict(heap))
+        state = State(env, heap.fork())
         machine.run_body(
             Frame(machine, init.module, init, init.cls, state, depth, stack, None, made, calls)
         )

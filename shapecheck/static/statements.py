@@ -8,8 +8,9 @@ from collections.abc import Callable
 from shapecheck.static.attributes import count_by_name, store_attribute
 from shapecheck.static.expressions import evaluate
 from shapecheck.static.facts import EqualityTest
+from shapecheck.static.heap import join_heaps
 from shapecheck.static.index import FunctionFacts, FunctionNode
-from shapecheck.static.machine import Frame, State, join_heaps
+from shapecheck.static.machine import Frame, State
 from shapecheck.static.operators.meetings import base_text, fill
 from shapecheck.static.symbols import Guard
 from shapecheck.static.values import (

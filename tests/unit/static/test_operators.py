@@ -12,6 +12,7 @@ from shapecheck.dims.expr import Poly
 from shapecheck.static.expressions import evaluate
 from shapecheck.static.facts import Facts
 from shapecheck.static.functions import call_function
+from shapecheck.static.heap import Heap
 from shapecheck.static.index import ModuleFacts
 from shapecheck.static.machine import Frame, Machine, State
 from shapecheck.static.operators.table import FUNCTIONS, METHODS
@@ -168,7 +169,7 @@ def _frame() -> Frame:
         for name, shape in SHAPES.items()
     }
     env["torch"] = External("torch")
-    return Frame(machine, module, None, None, State(env, {}))
+    return Frame(machine, module, None, None, State(env, Heap()))
 
 
 def _truth(expression: str) -> object:
