@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shapecheck.diagnostics.model import Certainty, Diagnostic, DimPair, Note, Span
 from shapecheck.dims.expr import Poly
 from shapecheck.rules.base import Verdicts
 from shapecheck.rules.chain import chain, conditions, handed_over, origin, place, reasons
 from shapecheck.static.contracts.promise import Case
-from shapecheck.static.counts import rows_conflict
+from shapecheck.static.counts import rows_conflict, units_of
 from shapecheck.static.facts import Facts, Handover
 from shapecheck.static.symbols import SizePoly, owner_conflict
 from shapecheck.static.values import Axis, Const, DType, Size, Tensor
@@ -98,7 +98,7 @@ def _breach(handover: Handover) -> Breach | None:
     if isinstance(found, DType):
         text, size, primary = found.name, None, handover.span
     else:
-        text, size = str(found.poly), found
+        text, size = _in_words(found.poly) if kind == ROWS else str(found.poly), found
         primary = _lead(found, handover.span, kind)
     return Breach(
         handover=handover,
@@ -110,6 +110,27 @@ def _breach(handover: Handover) -> Breach | None:
         other_phase=_other_phase(handover, given),
         primary=primary,
     )
+
+
+_WORDS = {
+    "R": "bs",
+    "N": "num_draft_tokens",
+    "S": "num_steps",
+    "K": "num_speculative_tokens",
+    "topk": "topk",
+}
+
+
+def _in_words(poly: SizePoly) -> str:
+    """A count in the words of contracts: `len(seq_lens)*spec_steps` is `bs*num_steps`."""
+    units = units_of(poly)
+    if units is None:
+        return str(poly)
+    words = {
+        unit: Poly.symbol(replace(unit, name=_WORDS.get(unit.name, unit.name)))
+        for unit in units.symbols()
+    }
+    return str(units.substitute(words))
 
 
 def _lead(found: Size, span: Span, kind: str) -> Span:
