@@ -90,15 +90,19 @@ def analyse(
 
 def _analyse(entries: Entries, progress: Progress | None, packs: tuple[Pack, ...]) -> Analysis:
     project = Project(entries.root, unreadable=dict(entries.unreadable))
+    promises = Promises.of(packs)
     roots: list[FunctionFacts] = []
     for file, source in entries.kept:
         name, is_package = module_name(file, entries.root)
         facts = project.add(source, name, is_package=is_package)
         if facts is not None:
             text = source.text.splitlines()
-            roots += [one for one in facts.functions if can_work(_segment(one, text))]
+            for one in facts.functions:
+                segment = _segment(one, text)
+                if can_work(segment) or promises.speaks_of(segment):
+                    roots.append(one)
     machine = Machine(project, Facts(), run_body, run_root, evaluate, call_function)
-    machine.promises = Promises.of(packs)
+    machine.promises = promises
     crashes: dict[str, Diagnostic] = {}
     for number, function in enumerate(roots):
         if progress is not None:
