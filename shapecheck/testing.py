@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 from shapecheck.dims.model import Dims, Size
 from shapecheck.dims.vocabulary import lookup
@@ -21,6 +21,7 @@ from shapecheck.spec import (
     TensorSpec,
     TupleSpec,
     UnionSpec,
+    absent_tensor,
     alternative,
     carrier_of,
 )
@@ -67,11 +68,11 @@ def make(
         generator=generator,
     )
     made = maker.carrier(carrier, carrier.__name__)
-    unused = [name for name in maker.fields if name not in maker.used]
+    unused = [name for name in (*maker.fields, *maker.absent) if name not in maker.used]
     if unused:
         raise ShapecheckError(
-            f"make({carrier.__name__}): {', '.join(unused)} is no field without tensors here; "
-            "remove it from `fields`"
+            f"make({carrier.__name__}): {', '.join(unused)}: `fields` names fields without tensors "
+            "and `absent` names Optional ones; correct the name"
         )
     return made
 
@@ -93,7 +94,8 @@ class _Maker:
         for item in carrier_of(cls).fields:
             if isinstance(item.spec, HintSpec):
                 value = self._plain(item.spec, blank[item.name], f"{path}.{item.name}")
-            elif item.name in self.absent:
+            elif item.name in self.absent and isinstance(item.spec, OptionalSpec):
+                self.used.add(item.name)
                 value = None
             else:
                 value = self._value(item.spec, f"{path}.{item.name}")
@@ -106,13 +108,14 @@ class _Maker:
             case TensorSpec():
                 return self._tensor(spec, path)
             case OptionalSpec(item=item):
-                return None if self._missing(item) else self._value(item, path)
+                missing = absent_tensor(item, self.dims, self.phase) is not None
+                return None if missing else self._value(item, path)
             case PhasedSpec():
                 return self._value(alternative(spec, path, self.phase), path)
             case CarrierSpec(cls=cls):
-                return self.carrier(cls, path)
+                return self.carrier(cast("type[object]", cls), path)
             case UnionSpec(items=items):
-                return self.carrier(items[0].cls, path)
+                return self.carrier(cast("type[object]", items[0].cls), path)
             case SequenceSpec(container=container, item=item):
                 items = [self._value(item, f"{path}[{index}]") for index in range(_LIST_LENGTH)]
                 return tuple(items) if container is tuple else items
@@ -122,11 +125,6 @@ class _Maker:
                 return _BLANKS[hint]
             case HintSpec(hint=hint):
                 raise ShapecheckError(f"make: no blank value for {path}: {hint}; build it by hand")
-
-    def _missing(self, spec: Spec) -> bool:
-        return isinstance(spec, TensorSpec) and any(
-            name in self.dims and self.dims.get(name) is None for name in spec.shape.names()
-        )
 
     def _tensor(self, spec: TensorSpec, path: str) -> torch.Tensor:
         import torch

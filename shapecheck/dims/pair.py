@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from shapecheck.diagnostics.codes import NAMES
 from shapecheck.diagnostics.model import Diagnostic, DimPair, Note, Severity
 from shapecheck.dims.config_file import Reading
 from shapecheck.dims.model_config import ModelConfig
 from shapecheck.dims.speculation import Speculation
 
-_NAMES = {
-    "SHP201": "wrong-owner",
-    "SHP204": "pair-mismatch",
-    "SHP304": "dtype-owner",
-    "SHP305": "vocab-domain",
-}
 _ORDER = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
 
 # Embedding tables are padded to a multiple of at most this; more is another tokenizer.
@@ -264,7 +259,7 @@ def _finding(
 ) -> Diagnostic:
     return Diagnostic(
         code=code,
-        name=_NAMES[code],
+        name=NAMES[code],
         message=message,
         severity=severity,
         primary=config.file.span(reading.key if reading else key),

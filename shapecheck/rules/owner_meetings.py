@@ -33,6 +33,8 @@ def owner_meetings(facts: Facts, verdicts: Verdicts) -> Iterator[OwnerMeeting]:
     for every_kind in by_span.values():
         meetings = [one for one in every_kind if _has_owner(one.left) and _has_owner(one.right)]
         conflicts = [(one, pair) for one in meetings for pair in _conflicting(one)]
+        # What is live decides first; a placeholder is odd only where nothing live is.
+        conflicts.sort(key=lambda one: one[0].left.has_no_rows or one[0].right.has_no_rows)
         for meeting, (left, right) in conflicts:
             odd, usual = _odd_first(meeting, left, right)
             primary = place(odd) or meeting.span

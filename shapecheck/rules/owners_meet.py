@@ -25,7 +25,7 @@ from collections.abc import Iterator
 
 from shapecheck.diagnostics.model import Diagnostic, DimPair, Note
 from shapecheck.rules.base import Rule, Verdicts
-from shapecheck.rules.chain import chain, conditions, last_cell, reasons
+from shapecheck.rules.chain import chain, conditions, last_cell, origin, reasons
 from shapecheck.rules.owner_meetings import OwnerMeeting, owner_meetings
 from shapecheck.static.facts import Facts
 
@@ -42,8 +42,8 @@ GOOD = BAD.replace("draft_config.h", "target_config.h").replace("  # error: SHP3
 def check(facts: Facts, verdicts: Verdicts) -> Iterator[Diagnostic]:
     """One finding for each odd origin that meets the other owner's size."""
     for found in owner_meetings(facts, verdicts):
-        place = found.primary
-        verdicts.causes.add(place)
+        read = origin(found.odd)
+        verdicts.causes |= {found.primary} if read is None else {found.primary, read}
         if found.meeting.tested is not None:
             verdicts.causes.add(found.meeting.tested.span)
         yield _finding(found)
@@ -53,11 +53,20 @@ def _message(found: OwnerMeeting) -> str:
     meeting, cell = found.meeting, last_cell(found.odd)
     if not meeting.fills:
         return f"{found.odd.poly} meets {found.usual.poly} in {meeting.operator} ({meeting.where})"
+    if _source_is_odd(found):
+        return (
+            f"{cell or 'the placeholder'} is sized {found.odd.poly} but fills {meeting.cell}, "
+            f"which is sized {found.usual.poly} ({meeting.where})"
+        )
     silent = ", and a shape test skips the copy in silence" if meeting.tested else ""
     return (
         f"{cell or meeting.cell} is sized {found.odd.poly} but filled from {found.usual.poly} "
         f"({meeting.where}){silent}"
     )
+
+
+def _source_is_odd(found: OwnerMeeting) -> bool:
+    return found.meeting.right.has_no_rows and not found.meeting.left.has_no_rows
 
 
 def _finding(found: OwnerMeeting) -> Diagnostic:
@@ -75,7 +84,7 @@ def _finding(found: OwnerMeeting) -> Diagnostic:
         *chain(found.usual, "other "),
         Note(
             label="settle it",
-            message=f"size it from the {_owner(found)}'s config, which makes what arrives here, "
+            message=f"size it from the {_owner(found)}'s config, as what it meets is, "
             "or state the phase in a pack",
         ),
     ]

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar, cast, overload
+from typing import TYPE_CHECKING, TypeVar, overload
 
 from shapecheck.config import Level, settings
 from shapecheck.dims.model import Dims
 from shapecheck.errors import ShapeContractError
-from shapecheck.runtime.carrier import attach, check
-from shapecheck.runtime.pairs import judge_specs, judge_values, paired, value_at
+from shapecheck.runtime.carrier import adopt, attach, check
+from shapecheck.runtime.pairs import alike, judge_specs, paired, refuse_values, value_at
 from shapecheck.runtime.report import Reporter
 from shapecheck.runtime.stats import Tally, tally
 from shapecheck.spec import carrier_of, declare_carrier
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    pass
 
 T = TypeVar("T")
 
@@ -42,6 +42,7 @@ def _declare(cls: type, live: type | None, *, depth: int) -> type:
     declare_carrier(cls, depth=depth, static_buffers=True, live=live)
     attach(cls, "check", check_buffers)
     attach(cls, "fill", fill)
+    adopt(cls)
     return cls
 
 
@@ -65,11 +66,12 @@ def fill(self: object, live: object) -> None:
 
     Unless the level is off every pair is judged before the first copy: capacity at least the live
     rows, later axes, rank and dtype equal, a partner on both sides; ShapeContractError (SHP401)
-    otherwise, and at level warn a record and the copy all the same.
+    otherwise, and at level warn a record and the copies all the same. A tensor without a partner
+    raises at every level: there is no copy to make, and none is skipped.
     """
     cls = type(self)
-    pairs = [
-        (pair, value_at(self, pair.path), value_at(live, pair.path))
+    filling = [
+        (pair, value_at(self, pair.names), value_at(live, pair.names))
         for pair in paired(cls, type(live))
     ]
     level = settings().level
@@ -78,19 +80,18 @@ def fill(self: object, live: object) -> None:
         counts.calls[0] += 1
         reporter = _reporter(cls, "fill", counts)
         try:
-            for pair, buffer, value in pairs:
-                judge_values(reporter, pair, buffer, value)
+            for pair, buffer, value in filling:
+                if not alike(buffer, value):
+                    refuse_values(reporter, pair, buffer, value)
         except ShapeContractError as error:
             if level is not Level.WARN:
                 raise
             reporter.log(error)
-    for _, buffer, value in pairs:
-        if buffer is not None or value is not None:
-            _copy(cast("Tensor", buffer), cast("Tensor", value))
-
-
-def _copy(buffer: Tensor, live: Tensor) -> None:
-    (buffer[: live.shape[0]] if live.ndim else buffer).copy_(live)
+    for pair, buffer, value in filling:
+        if buffer is not None and value is not None:
+            (buffer[: value.shape[0]] if value.ndim else buffer).copy_(value)
+        elif buffer is not value:
+            refuse_values(_reporter(cls, "fill", Tally(cls.__name__)), pair, buffer, value)
 
 
 def _reporter(cls: type, method: str, counts: Tally) -> Reporter:

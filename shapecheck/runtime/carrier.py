@@ -6,13 +6,14 @@ from typing import TypeVar
 
 from shapecheck.dims.model import Dims
 from shapecheck.errors import ContractTextError
-from shapecheck.runtime.emit import Emitter, Value
+from shapecheck.runtime.emit import Emitter
 from shapecheck.runtime.numbers import Numbers, variable
+from shapecheck.runtime.opened import Value
 from shapecheck.runtime.plan import judges
 from shapecheck.runtime.report import Reporter
 from shapecheck.runtime.stats import Tally
 from shapecheck.runtime.text import INDENT, Text, build
-from shapecheck.spec import CarrierSpec, declare_carrier
+from shapecheck.spec import CarrierSpec, contract_of, declare_carrier
 
 T = TypeVar("T")
 
@@ -25,6 +26,7 @@ def carrier(cls: type[T]) -> type[T]:
     """
     declare_carrier(cls, depth=1)
     attach(cls, "check", check)
+    adopt(cls)
     return cls
 
 
@@ -37,6 +39,17 @@ def attach(cls: type, name: str, method: object) -> None:
             "rename yours"
         )
     setattr(cls, name, method)
+
+
+def adopt(cls: type) -> None:
+    """Tell the contracts in a carrier that their `self` and `Self` are carriers.
+
+    Raises ContractTextError for a contract that can be judged only now.
+    """
+    for value in list(vars(cls).values()):
+        declared = contract_of(value)
+        if declared is not None:
+            declared.adopt(cls)
 
 
 def check(self: object, dims: Dims | None = None, *, phase: str | None = None) -> None:

@@ -36,7 +36,7 @@ def _source(contract: FunctionContract, namespace: dict[str, object]) -> str:
     given = contract.dims_parameter
     if given is not None:
         lines.append(f"    _sc_dims = {given}")
-        if contract.receiver is not None:
+        if contract.dims_optional and contract.receiver is not None:
             lines.append(
                 f"    if _sc_dims is None: _sc_dims = getattr({contract.receiver}, 'dims', None)"
             )

@@ -9,6 +9,7 @@ from shapecheck.dims.parse import Axis
 from shapecheck.errors import ContractTextError
 from shapecheck.runtime.guard import guard
 from shapecheck.runtime.numbers import Numbers, expression, solve, variable
+from shapecheck.runtime.opened import Opened, Value, as_tensor, tensor_in
 from shapecheck.runtime.report import Reporter, Site
 from shapecheck.runtime.tensors import dtype_names
 from shapecheck.runtime.text import Text
@@ -18,38 +19,13 @@ from shapecheck.spec import (
     OptionalSpec,
     PhasedSpec,
     SequenceSpec,
-    Spec,
     TensorSpec,
     TupleSpec,
     UnionSpec,
+    absent_tensor,
     alternative,
     carrier_of,
 )
-from shapecheck.spec.carrier import CarrierContract
-
-Alternatives = tuple[tuple[str, TensorSpec], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """A value that generated code holds: its expression, its path, what it should be."""
-
-    code: str
-    path: str
-    spec: Spec
-    alternatives: Alternatives = ()
-
-
-@dataclass(slots=True)
-class Opened:
-    """The parts of the values of one block, by the order in which they are checked."""
-
-    tensors: list[Value] = field(default_factory=list[Value])
-    later: list[Value] = field(default_factory=list[Value])
-    hints: list[Value] = field(default_factory=list[Value])
-    carriers: list[tuple[Value, CarrierContract]] = field(
-        default_factory=list["tuple[Value, CarrierContract]"]
-    )
 
 
 @dataclass(slots=True, eq=False)
@@ -74,7 +50,8 @@ class Emitter:
         for value in opened.later:
             self._later(value)
         if self.values:
-            self._values(opened)
+            with self.text.block("if not _sc_compiling():"):
+                self._values(opened)
 
     def fail(self, how: str, *arguments: object) -> str:
         """The call that judges a value, told the names bound so far and the loop indices."""
@@ -85,8 +62,8 @@ class Emitter:
     def _open(self, value: Value, opened: Opened) -> None:
         code, path = value.code, value.path
         match value.spec:
-            case TensorSpec():
-                self._refuse_absent(value)
+            case TensorSpec() as spec:
+                self._refuse_absent(value, spec)
                 opened.tensors.append(value)
             case HintSpec(hint=hint) if hint is type(None) or hint is None:
                 site = self.reporter.site(Site(path=path, wanted="None"))
@@ -114,7 +91,7 @@ class Emitter:
                 others = tuple(
                     (phase, tensor)
                     for phase, item in value.spec.alternatives
-                    if phase != self.phase and (tensor := _tensor_in(item)) is not None
+                    if phase != self.phase and (tensor := tensor_in(item)) is not None
                 )
                 self._open(replace(value, spec=chosen, alternatives=others), opened)
             case OptionalSpec() | SequenceSpec() | UnionSpec():
@@ -124,8 +101,8 @@ class Emitter:
         code, path = value.code, value.path
         match value.spec:
             case OptionalSpec(item=item):
-                tensor = _tensor_in(item, self.phase)
-                if tensor is not None and self.numbers.absent(tensor):
+                tensor = absent_tensor(item, self.numbers.dims, self.phase)
+                if tensor is not None:
                     site = self.reporter.site(Site(path=path, spec=tensor))
                     self.text.line(f"if {code} is not None: {self.fail('absent', site, code)}")
                     return
@@ -182,7 +159,7 @@ class Emitter:
         """Tensors whose plain axes bind names first, then those that need a name solved."""
         postponed: list[Value] = []
         for value in tensors:
-            spec = _as_tensor(value.spec)
+            spec = as_tensor(value.spec)
             plain = {name for axis in spec.shape.axes if (name := axis.as_symbol()) is not None}
             if self.numbers.unknown(spec.shape.axes) <= plain:
                 yield value
@@ -190,16 +167,15 @@ class Emitter:
                 postponed.append(value)
         yield from postponed
 
-    def _refuse_absent(self, value: Value) -> None:
-        spec = _as_tensor(value.spec)
-        if self.numbers.absent(spec):
+    def _refuse_absent(self, value: Value, spec: TensorSpec) -> None:
+        if absent_tensor(spec, self.numbers.dims, self.phase) is not None:
             raise ContractTextError(
                 f"SHP101 contract-syntax: {self.reporter.where}: {value.path} is "
                 f"[{spec.shape}], a width this pair does not have; annotate `| None`"
             )
 
     def _tensor(self, value: Value) -> None:
-        spec, code = _as_tensor(value.spec), value.code
+        spec, code = as_tensor(value.spec), value.code
         site = self.reporter.site(Site(path=value.path, spec=spec, alternatives=value.alternatives))
         cls = self.text.constant("tensor", spec.cls)
         self.text.line(
@@ -244,7 +220,7 @@ class Emitter:
 
     def _assign(self, name: str, number: str, path: str) -> None:
         numbers, held = self.numbers, variable(name)
-        self.reporter.binders.setdefault(name, path.replace("{}", "…"))
+        self.reporter.binders.setdefault(name, []).append(path.replace("{}", "…"))
         if self.text.conditional or name in numbers.maybe:
             numbers.maybe.add(name)
             self.text.line(f"if {held} is None: {held} = {number}")
@@ -275,7 +251,7 @@ class Emitter:
     def _values(self, opened: Opened) -> None:
         """Emit what reads data: the range of token ids, and the invariants of carriers."""
         for value in opened.tensors:
-            model = _as_tensor(value.spec).ids_of
+            model = as_tensor(value.spec).ids_of
             if model is not None and self.numbers.dims is not None:
                 size = self.numbers.dims[f"{model}_vocab"]
                 site = self.reporter.site(Site(path=value.path, wanted=f"{model}_vocab"))
@@ -294,24 +270,6 @@ class _Wrong(Exception):
         super().__init__()
         self.site = site
         self.value = value
-
-
-def _as_tensor(spec: Spec) -> TensorSpec:
-    assert isinstance(spec, TensorSpec)
-    return spec
-
-
-def _tensor_in(spec: Spec, phase: str | None = None) -> TensorSpec | None:
-    match spec:
-        case TensorSpec():
-            return spec
-        case OptionalSpec(item=item):
-            return _tensor_in(item, phase)
-        case PhasedSpec():
-            chosen = spec.in_phase(phase)
-            return None if chosen is None else _tensor_in(chosen, phase)
-        case _:
-            return None
 
 
 def _hint_name(hint: object) -> str:

@@ -9,7 +9,6 @@ from shapecheck.dims.expr import Poly
 from shapecheck.dims.model import Dims
 from shapecheck.dims.parse import Axis
 from shapecheck.dims.vocabulary import lookup
-from shapecheck.spec import TensorSpec
 
 
 @dataclass(slots=True, eq=False)
@@ -38,13 +37,6 @@ class Numbers:
     def unknown(self, axes: Sequence[Axis]) -> set[str]:
         """The names in `axes` that may still have no number."""
         return {name for axis in axes for name in self.rest(axis).symbols()} - self.bound
-
-    def absent(self, spec: TensorSpec) -> bool:
-        """Whether this pair has no such tensor: a name of its shape has no number."""
-        dims = self.dims
-        return dims is not None and any(
-            name in dims and dims.get(name) is None for name in spec.shape.names()
-        )
 
     def known(self) -> list[str]:
         """Every name that has a variable by now."""

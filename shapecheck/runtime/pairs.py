@@ -29,6 +29,7 @@ class Pair:
     """One field on both sides: its alternatives, none where that side declares no such tensor."""
 
     path: str
+    names: tuple[str, ...]
     buffer: tuple[TensorSpec, ...]
     live: tuple[TensorSpec, ...]
 
@@ -38,15 +39,31 @@ def paired(buffers: type, live: type) -> tuple[Pair, ...]:
     """Every tensor field of either side, by path; ContractTextError for one that is a list."""
     left, right = dict(_fields(buffers)), dict(_fields(live))
     return tuple(
-        Pair(path=path, buffer=left.get(path, ()), live=right.get(path, ()))
+        Pair(
+            path=path,
+            names=tuple(path.split(".")),
+            buffer=left.get(path, ()),
+            live=right.get(path, ()),
+        )
         for path in dict.fromkeys([*left, *right])
     )
 
 
-def judge_values(reporter: Reporter, pair: Pair, buffer: object, live: object) -> None:
-    """Both values are None or can be copied; raises ShapeContractError (SHP401) otherwise."""
-    if buffer is None and live is None:
-        return
+def alike(buffer: Tensor | None, live: Tensor | None) -> bool:
+    """Whether both are None, or the live tensor can be copied into the first rows of the buffer."""
+    if buffer is None or live is None:
+        return buffer is live
+    room, size = buffer.shape, live.shape
+    return (
+        buffer.dtype is live.dtype
+        and room[1:] == size[1:]
+        and len(room) == len(size)
+        and (not size or room[0] >= size[0])
+    )
+
+
+def refuse_values(reporter: Reporter, pair: Pair, buffer: object, live: object) -> None:
+    """Raise ShapeContractError (SHP401) that says how two values are not alike."""
     if not (hasattr(buffer, "dtype") and hasattr(live, "dtype")):
         here, there = class_name(buffer), class_name(live)
         _differ(
@@ -99,7 +116,7 @@ def judge_specs(reporter: Reporter, pair: Pair) -> None:
             reporter,
             pair,
             f"{side} has no field {pair.path}",
-            [f"declared on one side only: {', '.join(map(str, pair.buffer + pair.live))}"],
+            [f"{side} has no such field; the other says {(pair.buffer + pair.live)[0]}"],
             "declare the field on both sides, or on neither",
         )
     for buffer in pair.buffer:
@@ -114,11 +131,11 @@ def judge_specs(reporter: Reporter, pair: Pair) -> None:
     )
 
 
-def value_at(carrier: object, path: str) -> object:
-    """The value of a field by its dotted path; None below an absent nested carrier."""
-    for name in path.split("."):
+def value_at(carrier: object, names: tuple[str, ...]) -> Tensor | None:
+    """The tensor of a field below nested carriers, any of which may be None."""
+    for name in names:
         carrier = getattr(carrier, name, None)
-    return carrier
+    return cast("Tensor | None", carrier)
 
 
 def _agree(buffer: TensorSpec, live: TensorSpec) -> bool:

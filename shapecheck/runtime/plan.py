@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from shapecheck.config import Level
 from shapecheck.dims.model import Dims
 from shapecheck.errors import ShapeContractError
-from shapecheck.runtime.emit import Emitter, Value
+from shapecheck.runtime.emit import Emitter
 from shapecheck.runtime.generators import drive, drive_async
 from shapecheck.runtime.numbers import Numbers, variable
+from shapecheck.runtime.opened import Value
 from shapecheck.runtime.report import Reporter
 from shapecheck.runtime.stats import Tally
 from shapecheck.runtime.text import INDENT, Text, build
@@ -25,27 +26,29 @@ FIRST_CALLS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mode:
-    """How plans of one contract enforce it."""
+    """How the plans of one contract enforce it."""
 
     level: Level
     every: int = 1
 
 
-def compile_plan(contract: FunctionContract, dims: Dims | None, mode: Mode, tally: Tally) -> Plan:
+def compile_plan(
+    contract: FunctionContract, dims: Dims | None, mode: Mode, tally: Tally, turn: list[int]
+) -> Plan:
     """The function that stands in for `contract.function` while Dims is `dims`.
 
+    `turn` is the one-element count by which all plans of a method take turns under
+    SHAPECHECK_EVERY.
     Raises ContractTextError for a contract that these Dims cannot decide, ShapecheckError for a
     name without a number.
     """
-    import torch
-
     spec = contract.spec
     reporter = Reporter(where=spec.where, phase=spec.phase, dims=dims, tally=tally)
     namespace = {
         **judges(reporter),
         "_sc_fn": contract.function,
         "_sc_calls": tally.calls,
-        "_sc_compiling": torch.compiler.is_dynamo_compiling,
+        "_sc_turn": turn,
         "_sc_log": reporter.log,
         "_sc_Broken": ShapeContractError,
         "_sc_drive": drive,
@@ -63,8 +66,11 @@ def compile_plan(contract: FunctionContract, dims: Dims | None, mode: Mode, tall
 
 def judges(reporter: Reporter) -> dict[str, object]:
     """The functions that every generated check calls when it fails, or to read data."""
+    import torch
+
     values = Values(reporter)
     return {
+        "_sc_compiling": torch.compiler.is_dynamo_compiling,
         "_sc_tensor": reporter.tensor,
         "_sc_value": reporter.value,
         "_sc_absent": reporter.absent,
@@ -113,8 +119,10 @@ class _Writer:
         with emitter.text.block("if not _sc_compiling():"):
             emitter.text.line("_sc_calls[0] += 1")
             if self._mode.every > 1:
-                count = f"_sc_calls[0] > {FIRST_CALLS} and _sc_calls[0] % {self._mode.every}"
-                emitter.text.line(f"if {count}: return {call}")
+                turn = "_sc_turn[0]"
+                emitter.text.line(f"{turn} += 1")
+                skip = f"{turn} > {FIRST_CALLS} and {turn} % {self._mode.every}"
+                emitter.text.line(f"if {skip}: return {call}")
         for name in sorted(emitter.numbers.maybe):
             emitter.text.line(f"{variable(name)} = None")
 
@@ -143,11 +151,14 @@ class _Writer:
         emitter = self._emitter
         if returns is not None:
             emitter.check([Value("_sc_result", "return", returns)])
+        if not relations:
+            return
         names = [*self._contract.signature.parameters]
         offered = ", ".join([*(f"{name!r}: {name}" for name in names), "'result': _sc_result"])
-        for relation in relations:
-            name = emitter.text.constant("relation", relation)
-            emitter.text.line(emitter.fail("relates", name, f"{{{offered}}}"))
+        with emitter.text.block("if not _sc_compiling():"):
+            for relation in relations:
+                name = emitter.text.constant("relation", relation)
+                emitter.text.line(emitter.fail("relates", name, f"{{{offered}}}"))
 
     def _stream(self, call: str, yields: Spec | None, returns: Spec | None) -> None:
         emitter = self._emitter

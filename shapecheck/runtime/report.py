@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NoReturn, cast
 
+from shapecheck.diagnostics.model import Diagnostic
 from shapecheck.dims.model import Dims
 from shapecheck.errors import ShapeContractError
+from shapecheck.runtime.reach import Reach, spec_text
 from shapecheck.runtime.stats import Tally
 from shapecheck.runtime.tensors import class_name, facts_of
-from shapecheck.runtime.violation import Reach, finding, mismatch, process_note, spec_text
+from shapecheck.runtime.violation import finding, mismatch, process_note
 from shapecheck.spec.model import TensorSpec
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 log = logging.getLogger("shapecheck")
+# Elements of a list are one site.
+_INDEX = re.compile(r"\[\d+\]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +44,7 @@ class Reporter:
     dims: Dims | None
     tally: Tally
     sites: list[Site] = field(default_factory=list[Site])
-    binders: dict[str, str] = field(default_factory=dict[str, str])
+    binders: dict[str, list[str]] = field(default_factory=dict[str, "list[str]"])
 
     def site(self, site: Site) -> int:
         """The number that generated code passes for this site."""
@@ -52,9 +57,9 @@ class Reporter:
         """A tensor whose shape or dtype is wrong."""
         site = self.sites[number]
         spec = cast(TensorSpec, site.spec)
-        reach, allowed = self._reach(bound), bound.get(f"{spec.dtype_of} dtype")
+        reach, allowed = self._reach(bound, site.path), bound.get(f"{spec.dtype_of} dtype")
         if allowed is not None:
-            spec = narrowed(spec, str(allowed).removeprefix("torch."))
+            spec = replace(spec, dtypes=(str(allowed).removeprefix("torch."),))
         facts = facts_of(tensor)
         raise self._error(mismatch(reach, site.path.format(*at), spec, facts, site.alternatives))
 
@@ -80,7 +85,7 @@ class Reporter:
                     else "pass what the annotation says, or change the annotation",
                 ],
             )
-        )
+        ) from None
 
     def absent(
         self, number: int, value: object, bound: Mapping[str, object], at: tuple[int, ...]
@@ -119,12 +124,13 @@ class Reporter:
     def log(self, error: ShapeContractError) -> None:
         """One record per site and code at level warn; the rest is counted."""
         diagnostic = error.diagnostic
-        key = (diagnostic.cell, diagnostic.code)
+        field = diagnostic.crossing.field if diagnostic.crossing else diagnostic.cell
+        key = (_INDEX.sub("[]", field), diagnostic.code)
         if key not in self.tally.seen:
             self.tally.seen.add(key)
             log.warning("%s", error, extra={"diagnostic": diagnostic})
 
-    def _reach(self, bound: Mapping[str, object]) -> Reach:
+    def _reach(self, bound: Mapping[str, object], path: str = "") -> Reach:
         numbers = {
             name: cast(int, number)
             for name, number in bound.items()
@@ -135,24 +141,15 @@ class Reporter:
             phase=self.phase,
             dims=self.dims,
             bound=numbers,
-            binders=self.binders,
+            binders={name: _before(places, path) for name, places in self.binders.items()},
         )
 
-    def _error(self, diagnostic: object) -> ShapeContractError:
-        from shapecheck.diagnostics.model import Diagnostic
-
-        assert isinstance(diagnostic, Diagnostic)
+    def _error(self, diagnostic: Diagnostic) -> ShapeContractError:
         self.tally.violations[diagnostic.code] += 1
         return ShapeContractError(diagnostic)
 
 
-def narrowed(spec: TensorSpec, dtype: str) -> TensorSpec:
-    """The spec with the one dtype that this call bound for its model."""
-    return TensorSpec(
-        cls=spec.cls,
-        shape=spec.shape,
-        kind=spec.kind,
-        dtypes=(dtype,),
-        dtype_of=spec.dtype_of,
-        ids_of=spec.ids_of,
-    )
+def _before(places: Sequence[str], path: str) -> Sequence[str]:
+    """The places that come before `path`, where it is one of them: no field binds for itself."""
+    own = path.replace("{}", "…")
+    return places[: places.index(own)] or places if own in places else places

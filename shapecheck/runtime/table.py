@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from shapecheck.dims.model import Dims
 from shapecheck.runtime.plan import Mode, Plan, compile_plan
+from shapecheck.runtime.report import Reporter, Site
 from shapecheck.runtime.stats import Tally
 from shapecheck.spec import FunctionContract, refuse_loose
 
@@ -27,6 +28,7 @@ class PlanTable:
         self._contract = contract
         self._mode = mode
         self._tally = tally
+        self._turn = [0]
         self._lock = threading.Lock()
         self._young: dict[int, Plan] = {}
         self._old: dict[int, Plan] = {}
@@ -59,8 +61,23 @@ class PlanTable:
     def _compile(self, source: object) -> Plan:
         dims = source if isinstance(source, Dims) else None
         if dims is None:
+            self._refuse_as_dims(source)
             refuse_loose(self._contract.spec, names_bind=True)
-        return compile_plan(self._contract, dims, self._mode, self._tally)
+        return compile_plan(self._contract, dims, self._mode, self._tally, self._turn)
+
+    def _refuse_as_dims(self, source: object) -> None:
+        """Raise ShapeContractError (SHP205) when a parameter annotated Dims got something else."""
+        name = self._contract.spec.dims_parameter
+        if name is None or (source is None and self._contract.dims_optional):
+            return
+        reporter = Reporter(
+            where=self._contract.where,
+            phase=self._contract.phase,
+            dims=None,
+            tally=self._tally,
+            sites=[Site(path=f"argument {name}", wanted="Dims")],
+        )
+        reporter.value(0, source, {}, ())
 
     def _keep(self, source: object, plan: Plan) -> None:
         if len(self._young) >= GENERATION:

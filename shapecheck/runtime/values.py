@@ -17,7 +17,7 @@ Invariant = Callable[..., object]
 
 
 class Values:
-    """The judgements on data that a plan calls; under a trace or without data they say nothing."""
+    """The judgements on data that a plan calls; a tensor without data gets none."""
 
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter
@@ -83,8 +83,6 @@ class Values:
     ) -> None:
         import torch
 
-        if torch.compiler.is_compiling():
-            return
         verdict = invariant(*values, **named)
         if isinstance(verdict, torch.Tensor):
             if not readable(verdict):
@@ -107,11 +105,10 @@ class Values:
 
 
 def readable(tensor: Tensor) -> bool:
-    """Whether the tensor has data now: not under a trace, on meta, or fake."""
-    import torch
+    """Whether the tensor has data: it is neither on meta nor fake."""
     from torch._subclasses.fake_tensor import FakeTensor
 
-    return not (torch.compiler.is_compiling() or tensor.is_meta or isinstance(tensor, FakeTensor))
+    return not (tensor.is_meta or isinstance(tensor, FakeTensor))
 
 
 def _dims(invariant: Invariant, dims: Dims | None) -> tuple[Dims | None, ...]:

@@ -4,77 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
+from shapecheck.diagnostics.codes import NAMES
 from shapecheck.diagnostics.model import Crossing, Diagnostic, DimPair, Note
-from shapecheck.dims.model import Dims
 from shapecheck.dims.parse import Axis
-from shapecheck.dims.vocabulary import Owner, lookup
+from shapecheck.dims.vocabulary import lookup
+from shapecheck.runtime.reach import MODELS, Reach, owner_of, spec_text
 from shapecheck.runtime.tensors import Facts, dtype_names
 from shapecheck.spec.model import TensorSpec
-
-NAMES = {
-    "SHP201": "wrong-owner",
-    "SHP202": "wrong-phase",
-    "SHP203": "idle-differs",
-    "SHP204": "wrong-dtype",
-    "SHP205": "wrong-class",
-    "SHP206": "broken-invariant",
-    "SHP304": "dtype-owner",
-    "SHP305": "vocab-domain",
-    "SHP401": "buffer-capacity",
-}
-_MODELS = (Owner.TARGET, Owner.DRAFT)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
-    """What is known where a tensor crosses: the boundary, its Dims, and the names bound so far.
-
-    `bound` holds per-call numbers, `binders` the field that bound each, `dtypes` the dtype names
-    of the models where no Dims is in reach.
-    """
-
-    where: str
-    phase: str | None
-    dims: Dims | None
-    bound: Mapping[str, int]
-    binders: Mapping[str, str]
-
-    def number(self, name: str) -> int | None:
-        """The number of a name, bound or from Dims."""
-        found = self.bound.get(name)
-        return self.dims.get(name) if found is None and self.dims is not None else found
-
-    def value(self, axis: Axis) -> int | None:
-        """The number of an axis, or None while one of its names has none."""
-        numbers = {name: self.number(name) for name in axis.symbols()}
-        known = {name: number for name, number in numbers.items() if number is not None}
-        return axis.evaluate(known.__getitem__) if len(known) == len(numbers) else None
-
-    def origin(self, name: str) -> str:
-        """Where the number of a name comes from."""
-        if name in self.binders and name in self.bound:
-            return f"bound by {self.binders[name]}"
-        if self.dims is not None and name in self.dims:
-            return self.dims.origin(name)
-        return "not bound yet"
-
-    def others(self, number: int, axis: Axis) -> list[str]:
-        """Other names that have this number, those of the two models first when one is wanted."""
-        own = axis.as_symbol()
-        named = self.dims.same_number(number) if self.dims is not None else []
-        named += [name for name, value in self.bound.items() if value == number]
-        found = [name for name in dict.fromkeys(named) if name != own]
-        models = [name for name in found if self.owner(name) in _MODELS]
-        wants_model = any(self.owner(name) in _MODELS for name in axis.symbols())
-        return (models if wants_model and models else found)[:3]
-
-    def owner(self, name: str) -> Owner | None:
-        """Whose size a name is."""
-        declared = lookup(name)
-        return declared.owner if declared else None
 
 
 def mismatch(
@@ -179,23 +117,8 @@ def _code(reach: Reach, spec: TensorSpec, facts: Facts, wrong: Sequence[int | st
     if only_kind and facts.shape and facts.shape[0] == 0:
         return "SHP203"
     if list(wrong) == ["dtype"]:
-        return "SHP304" if spec.dtype_of else "SHP204"
+        return "SHP304" if spec.dtype_of else "SHP207"
     return "SHP201"
-
-
-def axis_text(reach: Reach, axis: Axis) -> str:
-    """`tokens=12`, `target_hidden=4096`, `4`, or the bare name while it has no number."""
-    if axis.as_int() is not None:
-        return str(axis)
-    number = reach.value(axis)
-    return str(axis) if number is None else f"{axis}={number}"
-
-
-def spec_text(reach: Reach, spec: TensorSpec) -> str:
-    """`bfloat16[tokens=12, target_hidden=4096]`."""
-    allowed = dtype_names(spec, reach.dims)
-    dtype = allowed[0] if allowed is not None and len(allowed) == 1 else spec.kind
-    return f"{dtype}[{', '.join(axis_text(reach, axis) for axis in spec.shape.axes)}]"
 
 
 def _expected(reach: Reach, spec: TensorSpec, facts: Facts) -> str:
@@ -287,8 +210,8 @@ def _sentence(
         return "convert it where it is made, so that the conversion is visible"
     axis, found = spec.shape.axes[axes[0]], facts.shape[axes[0]]
     boundary = f"the {reach.phase} phase" if reach.phase else "this boundary"
-    wanted = [owner for name in sorted(axis.symbols()) if (owner := reach.owner(name)) in _MODELS]
-    other = [owner for name in reach.others(found, axis) if (owner := reach.owner(name)) in _MODELS]
+    wanted = [owner for name in sorted(axis.symbols()) if (owner := owner_of(name)) in MODELS]
+    other = [owner for name in reach.others(found, axis) if (owner := owner_of(name)) in MODELS]
     if wanted and other and other[0] != wanted[0]:
         return (
             f"{boundary} carries the {wanted[0]}'s output; "

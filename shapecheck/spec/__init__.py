@@ -1,5 +1,6 @@
 """Contracts as data: read from hints, needed by run time, trace and testing; no torch here."""
 
+from shapecheck.spec.absence import absent_tensor
 from shapecheck.spec.carrier import CarrierContract, carrier_of, declare_carrier
 from shapecheck.spec.contract import FunctionContract, contract_of, declare_contract
 from shapecheck.spec.hints import read_hint
@@ -34,6 +35,7 @@ __all__ = [
     "TensorSpec",
     "TupleSpec",
     "UnionSpec",
+    "absent_tensor",
     "alternative",
     "carrier_of",
     "contract_of",

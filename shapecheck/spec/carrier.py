@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from shapecheck.errors import ContractTextError
-from shapecheck.spec.hints import ATTRIBUTE, read_hint, refusal
+from shapecheck.spec.hints import ATTRIBUTE, read_hint, refusal, undefined
 from shapecheck.spec.model import (
     CarrierSpec,
     FieldSpec,
@@ -45,11 +45,7 @@ class CarrierContract:
         """Every field in order; raises ContractTextError for a name that is still undefined."""
         missing = self.resolve()
         if missing is not None:
-            raise refusal(
-                self.cls.__name__,
-                f"the name {missing!r} of an annotation is not defined",
-                "import it at run time or define it before the first call",
-            )
+            raise undefined(self.cls.__name__, missing)
         return tuple(self._known[item.name] for item in dataclasses.fields(self.cls))
 
     def resolve(self) -> str | None:
@@ -116,8 +112,8 @@ def declare_carrier(
     contract = CarrierContract(
         cls, Scope.of_class(cls, depth + 1), static_buffers, live, invariants
     )
+    setattr(cls, ATTRIBUTE, contract)  # first: a field may name the class itself
     contract.resolve()
-    setattr(cls, ATTRIBUTE, contract)
     return contract
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import collections.abc
 import inspect
+import types
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, cast, get_args, get_origin
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Union, cast, get_args, get_origin
 
 from shapecheck.dims.model import Dims
 from shapecheck.errors import ContractTextError
 from shapecheck.spec.carrier import CarrierContract, Invariant
-from shapecheck.spec.hints import ATTRIBUTE, mentions_tensor, read_hint, refusal
+from shapecheck.spec.hints import ATTRIBUTE, mentions_tensor, read_hint, refusal, undefined
 from shapecheck.spec.model import (
     CarrierSpec,
     ContractSpec,
@@ -51,6 +52,9 @@ class FunctionContract:
     static: bool = False
     invariants: tuple[Invariant, ...] = ()
     dims_parameter: str | None = None
+    dims_optional: bool = False
+    owner: type | None = None
+    _hints: dict[str, object] = field(default_factory=dict[str, object])
     _spec: ContractSpec | None = None
 
     @property
@@ -77,11 +81,7 @@ class FunctionContract:
         """The resolved contract; raises ContractTextError for a name that is still undefined."""
         missing = self.resolve()
         if missing is not None or self._spec is None:
-            raise refusal(
-                self.where,
-                f"the name {missing!r} of an annotation is not defined",
-                "import it at run time or define it before the first call",
-            )
+            raise undefined(self.where, missing)
         return self._spec
 
     def resolve(self, *, at_decoration: bool = False) -> str | None:
@@ -91,29 +91,31 @@ class FunctionContract:
         """
         if self._spec is not None:
             return None
-        owner = self.scope.enclosing_class()
-        hints, missing = self._hints(owner)
-        spec = self._read(hints, owner)
+        owner = self.owner or self.scope.enclosing_class()
+        missing = self._evaluate(owner)
+        spec = self._read(self._hints, owner)
         self.dims_parameter = spec.dims_parameter
-        if missing is None and not (at_decoration and self.receiver is not None):
-            refuse_loose(spec, names_bind=self.receiver is None and spec.dims_parameter is None)
-            self._spec = spec
+        if missing is None:
             self.scope.release()
+            if not (at_decoration and self.receiver is not None):
+                refuse_loose(spec, names_bind=self.receiver is None and spec.dims_parameter is None)
+                self._spec = spec
         return missing
 
-    def _hints(self, owner: type | None) -> tuple[dict[str, object], str | None]:
-        hints: dict[str, object] = {}
+    def adopt(self, owner: type) -> None:
+        """Be a method of `owner`, which is complete now: what named it can be read."""
+        self.owner = owner
+        self.resolve()
+
+    def _evaluate(self, owner: type | None) -> str | None:
         missing: str | None = None
         for name, annotation in self.function.__annotations__.items():
-            try:
-                hint = self.scope.evaluate(annotation, owner)
-                if hint is _SELF or _SELF in get_args(hint):
-                    hint = _own(hint, owner)
-            except NameError as error:
-                missing = missing or error.name or str(error)
-            else:
-                hints[name] = hint
-        return hints, missing
+            if name not in self._hints:
+                try:
+                    self._hints[name] = _own(self.scope.evaluate(annotation, owner), owner)
+                except NameError as error:
+                    missing = missing or error.name or str(error)
+        return missing
 
     def _read(self, hints: dict[str, object], owner: type | None) -> ContractSpec:
         parameters: list[ParameterSpec] = []
@@ -122,12 +124,11 @@ class FunctionContract:
             where = f"{self.where}({name})"
             if name == self.receiver and name == "self" and owner is not None:
                 if isinstance(owner.__dict__.get(ATTRIBUTE), CarrierContract):
-                    parameters.append(
-                        ParameterSpec(name=name, kind=parameter.kind, spec=CarrierSpec(cls=owner))
-                    )
+                    parameters.append(ParameterSpec(name=name, spec=CarrierSpec(cls=owner)))
             elif name in hints:
                 if _is_dims(hints[name]):
                     dims_parameter = name
+                    self.dims_optional = hints[name] is not Dims
                     continue
                 spec = read_hint(hints[name], where)
                 if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
@@ -136,7 +137,7 @@ class FunctionContract:
                     if not isinstance(spec, HintSpec):
                         raise refusal(where, "tensors in **kwargs have no names", "name them")
                     spec = HintSpec(hint=dict[str, spec.hint])
-                parameters.append(ParameterSpec(name=name, kind=parameter.kind, spec=spec))
+                parameters.append(ParameterSpec(name=name, spec=spec))
         yields, returns = self._results(hints)
         return ContractSpec(
             where=self.where,
@@ -208,10 +209,17 @@ def _is_dims(hint: object) -> bool:
 
 
 def _own(hint: object, owner: type | None) -> object:
-    """`Self` with the class put in its place; NameError until the class exists."""
-    if owner is None:
-        raise NameError("Self", name="Self")
+    """`hint` with the class put where it says `Self`; NameError until the class exists."""
     if hint is _SELF:
+        if owner is None:
+            raise NameError("Self", name="Self")
         return owner
-    kept = tuple(owner if arg is _SELF else arg for arg in get_args(hint))
-    return cast(Any, hint).copy_with(kept)
+    args = get_args(hint)
+    kept = tuple(_own(arg, owner) for arg in args)
+    if all(new is old for new, old in zip(kept, args, strict=True)):
+        return hint
+    if isinstance(hint, types.UnionType):
+        return Union[kept]  # noqa: UP007  # the members are known only now
+    if isinstance(hint, types.GenericAlias):
+        return types.GenericAlias(cast(type, hint.__origin__), kept)
+    return cast(Any, hint).copy_with(kept[:1] if get_origin(hint) is Annotated else kept)

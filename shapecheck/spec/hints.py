@@ -5,11 +5,13 @@ from __future__ import annotations
 import collections.abc
 import types
 import typing
+from dataclasses import replace
 from typing import Annotated, Any, NewType, Union, cast, get_args, get_origin
 
 from jaxtyping import AbstractArray
 
 from shapecheck.dims.parse import parse_shape
+from shapecheck.dims.vocabulary import lookup
 from shapecheck.errors import ContractTextError
 from shapecheck.markers import DtypeOf, IdsOf, InPhase
 from shapecheck.spec.model import (
@@ -90,6 +92,14 @@ def is_tensor_hint(hint: object) -> bool:
 def refusal(where: str, what: str, remedy: str) -> ContractTextError:
     """The SHP101 for the hint at `where`."""
     return ContractTextError(f"SHP101 contract-syntax: {where}: {what}; {remedy}")
+
+
+def undefined(where: str, name: str | None) -> ContractTextError:
+    """The SHP101 for a name of an annotation that is still not defined at the first call."""
+    remedy = "import it at run time or define it before the first call"
+    if name is not None and lookup(name) is not None:
+        remedy = f"a shape is a string: write {name!r} in quotes (ruff's UP037 removes them)"
+    return refusal(where, f"the name {name!r} of an annotation is not defined", remedy)
 
 
 def _tensor(hint: object, where: str) -> TensorSpec:
@@ -180,8 +190,7 @@ def _is_mark(mark: object) -> bool:
 def _on_tensors(spec: Spec, where: str, mark: str, **change: Any) -> Spec:
     match spec:
         case TensorSpec():
-            fields = {name: getattr(spec, name) for name in TensorSpec.__dataclass_fields__}
-            return TensorSpec(**{**fields, **change})
+            return replace(spec, **change)
         case OptionalSpec(item=item):
             return OptionalSpec(item=_on_tensors(item, where, mark, **change))
         case SequenceSpec(container=container, item=item):

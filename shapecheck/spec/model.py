@@ -5,7 +5,6 @@ A spec is read from hints once and never changes; it knows names, not numbers, a
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -115,7 +114,6 @@ class ParameterSpec:
     """One annotated parameter of a contract; `*args` arrive as one tuple."""
 
     name: str
-    kind: inspect._ParameterKind  # pyright: ignore[reportPrivateUsage]  # the enum has no public name
     spec: Spec
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from shapecheck.dims.vocabulary import lookup
 from shapecheck.errors import ContractTextError
@@ -26,26 +26,19 @@ def refuse_loose(contract: ContractSpec, *, names_bind: bool) -> None:
 
     `names_bind` says that no Dims is in reach, so that the names of Dims bind per call as well.
     """
-    places: dict[str, list[str]] = {}
-    tensors = 0
-    for path, spec in roots(contract):
-        for place, tensor, times in tensors_of(spec, path, contract.phase):
-            tensors += 1
-            for axis in tensor.shape.axes:
-                for name in axis.symbols():
-                    places.setdefault(name, []).extend([place] * times)
-    if not tensors:
+    found = list(roots(contract))
+    if not any(True for path, spec in found for _ in tensors_of(spec, path, contract.phase)):
         raise ContractTextError(
             f"SHP103 loose-dim: {contract.where} names no tensor and no carrier, so its contract "
             "checks nothing; annotate what crosses, or remove @contract"
         )
-    for name, found in places.items():
+    for name, places in _sum(_places(spec, path, contract.phase) for path, spec in found).items():
         declared = lookup(name)
         per_call = declared is not None and declared.per_call
-        if len(found) == 1 and (per_call or names_bind):
+        if len(places) == 1 and (per_call or names_bind):
             why = "" if per_call else " and no Dims is in reach (`self.dims` or a Dims parameter)"
             raise ContractTextError(
-                f"SHP103 loose-dim: {contract.where}: {name!r} occurs only in {found[0]}{why}, so "
+                f"SHP103 loose-dim: {contract.where}: {name!r} occurs only in {places[0]}{why}, so "
                 "it would bind to anything; use it in a second tensor, or write the size it has"
             )
 
@@ -65,25 +58,57 @@ def tensors_of(spec: Spec, path: str, phase: str | None) -> Iterator[tuple[str, 
 
     The items of a list share their names, so one of them counts twice.
     """
+    if isinstance(spec, TensorSpec):
+        yield path, spec, 1
+    for inside, part, times in _parts(spec, path, phase):
+        for place, tensor, count in tensors_of(part, inside, phase):
+            yield place, tensor, times * count
+
+
+def _places(spec: Spec, path: str, phase: str | None) -> dict[str, list[str]]:
+    """The places of each name; of a union's members the one where the name occurs least."""
+    if isinstance(spec, TensorSpec):
+        places: dict[str, list[str]] = {}
+        for axis in spec.shape.axes:
+            for name in axis.symbols():
+                places.setdefault(name, []).append(path)
+        return places
+    parts = [
+        {name: where * times for name, where in _places(part, inside, phase).items()}
+        for inside, part, times in _parts(spec, path, phase)
+    ]
+    if not isinstance(spec, UnionSpec):
+        return _sum(parts)
+    names = {name for part in parts for name in part}
+    return {name: min((p[name] for p in parts if name in p), key=len) for name in names}
+
+
+def _sum(parts: Iterable[dict[str, list[str]]]) -> dict[str, list[str]]:
+    total: dict[str, list[str]] = {}
+    for part in parts:
+        for name, places in part.items():
+            total.setdefault(name, []).extend(places)
+    return total
+
+
+def _parts(spec: Spec, path: str, phase: str | None) -> Iterator[tuple[str, Spec, int]]:
+    """What a spec is directly made of, with its path and how often it counts."""
     match spec:
-        case TensorSpec():
-            yield path, spec, 1
         case OptionalSpec(item=item):
-            yield from tensors_of(item, path, phase)
+            yield path, item, 1
         case PhasedSpec():
-            yield from tensors_of(alternative(spec, path, phase), path, phase)
+            yield path, alternative(spec, path, phase), 1
         case CarrierSpec(cls=cls):
             for item in carrier_of(cls).fields:
-                yield from tensors_of(item.spec, f"{path}.{item.name}", phase)
+                yield f"{path}.{item.name}", item.spec, 1
         case UnionSpec(items=items):
             for item in items:
-                yield from tensors_of(item, path, phase)
+                yield path, item, 1
         case SequenceSpec(item=item):
-            for place, tensor, times in tensors_of(item, f"{path}[]", phase):
-                yield place, tensor, 2 * times
+            yield f"{path}[]", item, 2
         case TupleSpec(items=items):
             for position, item in enumerate(items):
-                yield from tensors_of(item, f"{path}[{position}]", phase)
+                yield f"{path}[{position}]", item, 1
         case _:
             return
 

@@ -14,7 +14,8 @@ from types import FrameType, SimpleNamespace
 class Scope:
     """Evaluates annotations of one function or class, also before its forward references exist.
 
-    `frame` is the local scope that may still define names; `release` lets it go.
+    `frame` is the local scope that may still define names; `release` lets it go, and with it
+    whatever its locals keep alive.
     """
 
     module: str
@@ -34,22 +35,28 @@ class Scope:
             except ValueError:  # not assigned yet: the frame may know it later
                 continue
         frame = sys._getframe(depth + 1)  # pyright: ignore[reportPrivateUsage]
-        return Scope(function.__module__, function.__qualname__, cells, _local(frame))
+        name = function.__qualname__
+        return Scope(function.__module__, name, cells, _local(name, frame))
 
     @staticmethod
     def of_class(owner: type, depth: int) -> Scope:
         """The scope of class `owner`, defined `depth` frames above the caller."""
         frame = sys._getframe(depth + 1)  # pyright: ignore[reportPrivateUsage]
-        return Scope(owner.__module__, owner.__qualname__, {owner.__name__: owner}, _local(frame))
+        name = owner.__qualname__
+        return Scope(owner.__module__, name, {owner.__name__: owner}, _local(name, frame))
 
     def evaluate(self, annotation: object, owner: type | None = None) -> object:
         """The hint an annotation stands for; raises NameError while a name is not defined."""
+        module = self._globals()
         namespace = {**self._locals(), **self.extra}
         if owner is not None:
             namespace.setdefault(owner.__name__, owner)
+            for name, value in vars(owner).items():
+                if name not in module:  # a nested class; an attribute hides no import
+                    namespace.setdefault(name, value)
         holder = SimpleNamespace(__annotations__={"hint": annotation})
         return typing.get_type_hints(
-            holder, globalns=dict(self._globals()), localns=namespace, include_extras=True
+            holder, globalns=dict(module), localns=namespace, include_extras=True
         )["hint"]
 
     def enclosing_class(self) -> type | None:
@@ -92,5 +99,5 @@ class Scope:
             frame = frame.f_back
 
 
-def _local(frame: FrameType) -> FrameType | None:
-    return None if frame.f_code.co_name == "<module>" else frame
+def _local(qualname: str, frame: FrameType) -> FrameType | None:
+    return frame if "<locals>" in qualname else None

@@ -34,7 +34,7 @@ def _says(test: ast.expr, sense: bool) -> bool:
     return isinstance(test.ops[0], wanted)
 
 
-def tests_mode(guards: Iterable[Guard]) -> bool:
+def hangs_on_mode(guards: Iterable[Guard]) -> bool:
     """Whether the path hangs on what mode it is (`forward_mode.is_decode()`)."""
     return any(
         isinstance(node, ast.Call)

@@ -9,6 +9,7 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
+from shapecheck.diagnostics.codes import NAMES
 from shapecheck.diagnostics.model import Diagnostic, Note, Severity, Span
 
 MAX_BYTES = 8 * 1024 * 1024
@@ -40,7 +41,7 @@ def unreadable(path: str, reason: str, advice: str, line: int = 1) -> Unreadable
     return UnreadableFileError(
         Diagnostic(
             code="SHP903",
-            name="unreadable-file",
+            name=NAMES["SHP903"],
             message=f"not analysed: {reason}",
             severity=Severity.WARNING,
             primary=Span(path=path, line=max(line, 1)),

@@ -81,6 +81,15 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
+class Layer:
+    """A module of torch.nn that maps the last axis: what it takes, and what it gives."""
+
+    takes: Axis
+    gives: Axis
+    lookup: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Sequence:
     """A tuple or list of known items."""
 
@@ -172,6 +181,7 @@ Plain = (
     | DType
     | Tensor
     | Shape
+    | Layer
     | Sequence
     | Mapping
     | Instance
@@ -198,23 +208,45 @@ def plain_values(value: Value) -> Iterator[Plain]:
 
 
 def union(choices: Iterable[Alternative]) -> Value:
-    """The choices as one value: equal ones merged, at most six kept."""
+    """The choices as one value: equal ones merged, the six that say most kept."""
     kept: list[Alternative] = []
     for choice in choices:
         for position, known in enumerate(kept):
-            if known.value == choice.value:
+            merged = _merged(known.value, choice.value)
+            if merged is not None:
                 shared = tuple(guard for guard in known.guards if guard in choice.guards)
-                kept[position] = Alternative(known.value, shared)
+                kept[position] = Alternative(merged, shared)
                 break
         else:
             kept.append(choice)
     if len(kept) > MAX_ALTERNATIVES:
-        kept = [*kept[: MAX_ALTERNATIVES - 1], Alternative(UNKNOWN)]
+        telling = sorted(kept, key=lambda one: not _names_owner(one.value))
+        kept = [*telling[: MAX_ALTERNATIVES - 1], Alternative(UNKNOWN)]
     if not kept:
         return UNKNOWN
     if len(kept) == 1 and not kept[0].guards:
         return kept[0].value
     return Union(tuple(kept))
+
+
+def _merged(left: Plain, right: Plain) -> Plain | None:
+    """One value for both, when they differ in nothing that a size depends on."""
+    if left == right:
+        return left
+    if not (isinstance(left, Tensor) and isinstance(right, Tensor)):
+        return None
+    if (left.dims, left.last) != (right.dims, right.last):
+        return None
+    return Tensor(left.dims, left.last, None, left.owned or right.owned)
+
+
+def _names_owner(value: Plain) -> bool:
+    if isinstance(value, Size):
+        return any(symbol.owner for symbol in value.poly.symbols())
+    if isinstance(value, Tensor):
+        axes = value.dims if value.dims is not None else (value.last,)
+        return any(axis is not None and _names_owner(axis) for axis in axes)
+    return isinstance(value, Instance)
 
 
 def join(left: Value, right: Value, guard: Guard | None = None) -> Value:

@@ -1,7 +1,5 @@
 """The three hand-overs that `contract_cost` measures, each written four ways."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -95,8 +93,8 @@ class State:
     topk_p: Float32[Tensor, "bs topk"]
     topk_index: Int64[Tensor, "bs topk"]
     probs: Float32[Tensor, "bs draft_vocab"]
-    bonus: Int64[Tensor, bs]
-    seq_lens: Int64[Tensor, bs]
+    bonus: Int64[Tensor, "bs"]
+    seq_lens: Int64[Tensor, "bs"]
     slots: Int64[Tensor, "bs topk"]
     logits: Float32[Tensor, "bs draft_vocab"]
 
@@ -110,8 +108,8 @@ class OptionalState:
     topk_p: Float32[Tensor, "bs topk"]
     topk_index: Int64[Tensor, "bs topk"]
     probs: Float32[Tensor, "bs draft_vocab"] | None
-    bonus: Int64[Tensor, bs]
-    seq_lens: Int64[Tensor, bs]
+    bonus: Int64[Tensor, "bs"]
+    seq_lens: Int64[Tensor, "bs"]
     slots: Int64[Tensor, "bs topk"] | None
     logits: Float32[Tensor, "bs draft_vocab"] | None
 
@@ -125,8 +123,8 @@ class JaxState:
     topk_p: Float32[Tensor, "bs topk"]
     topk_index: Int64[Tensor, "bs topk"]
     probs: Float32[Tensor, "bs draft_vocab"]
-    bonus: Int64[Tensor, bs]
-    seq_lens: Int64[Tensor, bs]
+    bonus: Int64[Tensor, "bs"]
+    seq_lens: Int64[Tensor, "bs"]
     slots: Int64[Tensor, "bs topk"]
     logits: Float32[Tensor, "bs draft_vocab"]
 
@@ -140,8 +138,8 @@ class JaxOptionalState:
     topk_p: Float32[Tensor, "bs topk"]
     topk_index: Int64[Tensor, "bs topk"]
     probs: Float32[Tensor, "bs draft_vocab"] | None
-    bonus: Int64[Tensor, bs]
-    seq_lens: Int64[Tensor, bs]
+    bonus: Int64[Tensor, "bs"]
+    seq_lens: Int64[Tensor, "bs"]
     slots: Int64[Tensor, "bs topk"] | None
     logits: Float32[Tensor, "bs draft_vocab"] | None
 
@@ -278,9 +276,9 @@ def _tensors() -> dict[str, Tensor]:
     }
 
 
-def scenarios() -> dict[str, Scenario]:
-    """The three scenarios, every contender accepting the same tensors."""
-    dims, tensors = _dims(), _tensors()
+def scenarios(**replaced: Tensor) -> dict[str, Scenario]:
+    """The three scenarios, every contender given the same tensors, `replaced` ones included."""
+    dims, tensors = _dims(), {**_tensors(), **replaced}
     three = (tensors["hidden"], tensors["topk_index"], tensors["topk_p"])
     return {
         "a": Scenario(what="3 tensors in, 1 out", calls=_of_worker(Worker(dims), three)),

@@ -48,6 +48,17 @@ class ExtendInfo:
         self.bonus_tokens = torch.cat([self.bonus_tokens, other.bonus_tokens], dim=0)
 
 
+class Batch:
+    """The requests of one iteration and what crosses to the next phase with them."""
+
+    def __init__(self, spec_info: ExtendInfo) -> None:
+        self.spec_info = spec_info
+
+    def merge(self, other: Batch) -> None:
+        """Append the requests of `other`."""
+        self.spec_info.merge_batch(other.spec_info)
+
+
 class ModelWorker:
     """Runs one model."""
 
@@ -65,20 +76,20 @@ class DraftWorker(ModelWorker):
         super().__init__(server_args, is_draft_worker=True)
         self.target_worker = target_worker
 
-    def idle_before_prefill(self) -> ExtendInfo:
+    def idle_before_prefill(self, batch: Batch) -> None:
         """No requests yet."""
-        return ExtendInfo.create_idle_input(
+        batch.spec_info = ExtendInfo.create_idle_input(
             device=self.device, hidden_size=self.target_worker.model_config.hidden_size
         )
 
-    def idle_before_draft(self) -> ExtendInfo:
+    def idle_before_draft(self, batch: Batch) -> None:
         """No requests in this iteration."""
-        return ExtendInfo.create_idle_input(
+        batch.spec_info = ExtendInfo.create_idle_input(
             device=self.device, hidden_size=self.target_worker.model_config.hidden_size
         )
 
-    def idle_after_verify(self) -> ExtendInfo:
+    def idle_after_verify(self, batch: Batch) -> None:
         """Every request finished in this iteration: the rare state, and the wrong width."""
-        return ExtendInfo.create_idle_input(
+        batch.spec_info = ExtendInfo.create_idle_input(
             device=self.device, hidden_size=self.model_config.hidden_size
         )

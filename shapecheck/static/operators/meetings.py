@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from shapecheck.static.facts import EqualityTest, Meeting
-from shapecheck.static.guards import single_branch, tests_mode
+from shapecheck.static.guards import hangs_on_mode, single_branch
 from shapecheck.static.machine import Frame
 from shapecheck.static.values import UNKNOWN, DType, Plain, Tensor, Value
 
@@ -62,7 +62,7 @@ def meet(
             where=frame.where,
             fills=fills,
             single_branch=single,
-            moded=tests_mode(frame.guards),
+            moded=hangs_on_mode(frame.guards),
             tested=tested,
         ),
     )

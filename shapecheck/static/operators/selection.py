@@ -6,7 +6,7 @@ import ast
 
 from shapecheck.dims.expr import Poly
 from shapecheck.static.facts import Slice
-from shapecheck.static.guards import tests_mode
+from shapecheck.static.guards import hangs_on_mode
 from shapecheck.static.machine import Frame
 from shapecheck.static.operators.arguments import Arguments, Keywords, dim_argument, tensor_of
 from shapecheck.static.operators.table import Operator
@@ -97,7 +97,7 @@ def _sliced(frame: Frame, axis: Axis, part: ast.Slice, node: ast.expr) -> Axis:
         cut = Slice(
             rows=axis,
             bound=bound,
-            moded=tests_mode(frame.guards),
+            moded=hangs_on_mode(frame.guards),
             span=span,
             where=frame.where,
         )

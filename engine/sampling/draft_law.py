@@ -1,0 +1,170 @@
+"""DraftLaw: the law a draft token was really drawn from, made only by the sampler that drew it.
+
+Children of one node are drawn WITHOUT replacement: the second child from the first one's law with
+that child's weight removed, and so on. Only the first law is kept, verification repeats the
+removals. When a law has no weight left the next children are the most probable remaining tokens;
+they are not drawn, and an exhausted law tells verification so.
+
+B requests   K branching   N verify width, root included   R rows   Vd draft vocabulary
+"""
+
+from collections.abc import Sequence
+from dataclasses import InitVar, dataclass
+from typing import Annotated, Self
+
+import torch
+from jaxtyping import Float32, Float64, Int64
+from torch import Tensor
+
+from engine.errors import EngineError
+from engine.sampling.controls import BatchControls
+from engine.sampling.draw import draw
+from engine.sampling.filters import sampling_law
+from shapecheck import carrier, ids, invariant
+
+_SEAL = object()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DraftLaw:
+    """Probabilities over the draft's vocabulary; building one by hand raises EngineError."""
+
+    probs: Tensor
+    seal: InitVar[object]
+
+    def __post_init__(self, seal: object) -> None:
+        if seal is not _SEAL:
+            raise EngineError(
+                f"{type(self).__name__} is made by the sampler that drew the tokens: call "
+                "draw_root or draw_step, or pass no law for candidates that were not drawn"
+            )
+
+    @invariant
+    def is_a_law(self) -> Tensor:
+        """Every row sums to 1, or to 0 where nothing was drawn (padding)."""
+        mass = self.probs.sum(dim=-1)
+        return (((mass - 1.0).abs() < 1e-3) | (mass == 0.0)).all()
+
+    def rows(self, index: Int64[Tensor, "bs"]) -> Self:
+        """The laws of these requests, in this order."""
+        return type(self)(probs=self.probs[index], seal=_SEAL)
+
+    @classmethod
+    def merge(cls, laws: Sequence[Self]) -> Self:
+        """The laws of several batches, one after the other."""
+        return cls(probs=torch.cat([law.probs for law in laws]), seal=_SEAL)
+
+    @classmethod
+    def idle(cls, like: Self) -> Self:
+        """No request's law, with the widths, dtype and device of `like`."""
+        return cls(probs=like.probs[:0], seal=_SEAL)
+
+    def copied_into(self, buffer: Tensor) -> Self:
+        """This law in the first rows of a static buffer; rows behind it hold no weight.
+
+        Raises EngineError when the buffer has fewer rows, other widths or another dtype.
+        """
+        rows = len(self.probs)
+        if (
+            len(buffer) < rows
+            or buffer.shape[1:] != self.probs.shape[1:]
+            or buffer.dtype != self.probs.dtype
+        ):
+            raise EngineError(
+                f"a law {tuple(self.probs.shape)} {self.probs.dtype} does not fit the buffer "
+                f"{tuple(buffer.shape)} {buffer.dtype}; size the buffer from the same Dims and "
+                "give it at least as many rows"
+            )
+        buffer[:rows].copy_(self.probs)
+        buffer[rows:].zero_()
+        return type(self)(probs=buffer, seal=_SEAL)
+
+
+@carrier
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RootLaw(DraftLaw):
+    """The law the root's children were drawn from: what a DraftState carries."""
+
+    probs: Float32[Tensor, "bs draft_vocab"]
+
+
+@carrier
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StepLaw(DraftLaw):
+    """The laws the children of one frontier were drawn from, request-major."""
+
+    probs: Float32[Tensor, "bs*topk draft_vocab"]
+
+
+@carrier
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TreeLaw(DraftLaw):
+    """`probs[b, j]` is the law the CHILDREN of node j were drawn from, as logits row j judges them.
+
+    A node without children has some row that nobody reads.
+    """
+
+    probs: Float32[Tensor, "bs num_draft_tokens draft_vocab"]
+
+    @classmethod
+    def assemble(
+        cls,
+        root: RootLaw,
+        steps: Sequence[StepLaw],
+        columns: Int64[Tensor, "bs num_draft_tokens"],
+    ) -> Self:
+        """The laws of the selected nodes; `columns` is `engine.tree.law_columns` of the tree."""
+        rows, vocab = root.probs.shape
+        # Sizes written out: -1 is ambiguous when an idle rank brings no rows.
+        laws = [step.probs.view(rows, len(step.probs) // max(rows, 1), vocab) for step in steps]
+        expanded_BGV = torch.cat([root.probs.unsqueeze(1), *laws], dim=1)
+        index = columns.unsqueeze(2).expand(*columns.shape, vocab)
+        return cls(probs=expanded_BGV.gather(1, index), seal=_SEAL)
+
+
+def draw_root(
+    logits: Float32[Tensor, "bs draft_vocab"],
+    controls: BatchControls,
+    coins_BK: Float64[Tensor, "bs topk"],
+) -> tuple[Annotated[Int64[Tensor, "bs topk"], ids("draft")], RootLaw]:
+    """K children of the root under each request's own filters, and their law. Draft ids."""
+    tokens, probs = _draw_children(logits, controls, coins_BK)
+    return tokens, RootLaw(probs=probs, seal=_SEAL)
+
+
+def draw_step(
+    logits: Float32[Tensor, "bs*topk draft_vocab"],
+    controls: BatchControls,
+    coins_RK: Float64[Tensor, "bs*topk topk"],
+) -> tuple[Annotated[Int64[Tensor, "bs*topk topk"], ids("draft")], StepLaw]:
+    """K children of every frontier node, and their laws. Draft ids, request-major rows."""
+    tokens, probs = _draw_children(logits, controls, coins_RK)
+    return tokens, StepLaw(probs=probs, seal=_SEAL)
+
+
+def choose_children(
+    logits_RV: Tensor, *, topk: int
+) -> tuple[Tensor, Annotated[Tensor, ids("draft")]]:
+    """The `topk` most probable tokens, f32 probabilities and i64 draft ids; nothing is drawn."""
+    best = logits_RV.float().topk(topk, dim=-1)
+    return (best.values - logits_RV.float().logsumexp(dim=-1, keepdim=True)).exp(), best.indices
+
+
+def _draw_children(
+    logits_RV: Tensor, controls: BatchControls, coins_RK: Tensor
+) -> tuple[Tensor, Tensor]:
+    rows, vocab = logits_RV.shape
+    requests = len(controls.seeds)
+    per_request = rows // requests if requests else 0
+    probs_RV = sampling_law(logits_RV.view(requests, per_request, vocab), controls).flatten(0, 1)
+    left_RV = probs_RV
+    tokens = [draw(left_RV, coins_RK[:, 0])]
+    unseen_RV = logits_RV
+    for rank in range(1, coins_RK.shape[1]):
+        last_R1 = tokens[-1].unsqueeze(1)
+        left_RV = left_RV.scatter(1, last_R1, 0.0)
+        unseen_RV = unseen_RV.scatter(1, last_R1, -torch.inf)
+        drawn_R = draw(left_RV, coins_RK[:, rank])
+        exhausted_R = ~left_RV.bool().any(dim=1)
+        tokens.append(torch.where(exhausted_R, unseen_RV.argmax(dim=1), drawn_R))
+    return torch.stack(tokens, dim=1), probs_RV

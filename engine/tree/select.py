@@ -1,0 +1,70 @@
+"""Choice of the N-1 verified nodes among all candidates of the draft steps.
+
+B requests   N verify width, root included   K branching   G = 1 + (S-1)*K nodes ever expanded
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Int64
+from torch import Tensor
+
+from engine.errors import EngineError
+from engine.tree.levels import Level, best_first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectedNodes:
+    """The nodes of the verify tree, by flat index.
+
+    `parent_list` is (bs, 1+(num_steps-1)*topk), the flat index of every expanded node with the
+    root as -1 in column 0; it is (bs, 0) when there was one step and only the root was expanded.
+    """
+
+    draft_tokens: Int64[Tensor, "bs num_draft_tokens"]
+    top_scores_index: Int64[Tensor, "bs num_draft_tokens-1"]
+    parent_list: Tensor
+
+
+def select_nodes(
+    levels: Sequence[Level], bonus_tokens: Int64[Tensor, "bs"], *, num_draft_tokens: int
+) -> SelectedNodes:
+    """The N-1 candidates of largest cumulative probability, ascending, behind the root.
+
+    Every chosen node's ancestors are chosen too. Raises EngineError when the levels hold
+    fewer than N-1 candidates.
+    """
+    scores = torch.cat([level.scores for level in levels], dim=1)
+    tokens = torch.cat([level.tokens for level in levels], dim=1)
+    wanted, available = num_draft_tokens - 1, scores.shape[1]
+    if wanted > available:
+        raise EngineError(
+            f"num_draft_tokens is {num_draft_tokens}, but {len(levels)} draft steps offer "
+            f"{available} candidates; set num_draft_tokens to {available + 1} or less, or raise "
+            "num_steps or topk"
+        )
+    index = best_first(scores, wanted).sort(dim=1).values
+    # The nodes opened after the last level were never expanded, so nobody's parent is among them.
+    parents = [level.parents for level in levels[:-1]]
+    return SelectedNodes(
+        draft_tokens=torch.cat([bonus_tokens.unsqueeze(1), tokens.gather(1, index)], dim=1),
+        top_scores_index=index,
+        parent_list=torch.cat(parents, dim=1) if parents else index.new_empty(len(index), 0),
+    )
+
+
+def law_columns(
+    parent_list: Tensor, top_scores_index: Int64[Tensor, "bs num_draft_tokens-1"]
+) -> Int64[Tensor, "bs num_draft_tokens"]:
+    """For each tree node the column of `parent_list` where it was expanded, 0 if it never was.
+
+    It finds, in the laws of all draft steps side by side, the one a node's children were drawn
+    from. A node that was never expanded has no children: nobody reads what its column points at.
+    """
+    root_B1 = top_scores_index.new_full((len(top_scores_index), 1), -1)
+    node_BN = torch.cat([root_B1, top_scores_index], dim=1)
+    expanded_BG = parent_list if parent_list.shape[1] else root_B1
+    same_BNG = node_BN.unsqueeze(2) == expanded_BG.unsqueeze(1)
+    columns = torch.arange(expanded_BG.shape[1], device=node_BN.device)
+    return torch.where(same_BNG, columns, 0).sum(dim=2)

@@ -1,0 +1,148 @@
+"""Relations beyond sizes run at full, and only there."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import pytest
+import torch
+from jaxtyping import Float32, Int64
+from torch import Tensor
+
+from shapecheck import (
+    ContractTextError,
+    Dims,
+    ShapeContractError,
+    carrier,
+    contract,
+    ids,
+    invariant,
+)
+
+
+@carrier
+@dataclass
+class Verify:
+    positions: Int64[Tensor, "bs topk"]
+    lens: Int64[Tensor, "bs"]
+    tokens: Annotated[Int64[Tensor, "bs topk"], ids("draft")]
+
+    @invariant
+    def positions_follow_lens(self) -> Tensor:
+        """Positions start at the committed length."""
+        return self.positions[:, 0] == self.lens
+
+    @invariant
+    def fits(self, dims: Dims) -> bool:
+        """No position is beyond the draft's vocabulary of this test."""
+        return bool((self.positions < dims["draft_vocab"]).all())
+
+
+def crossing(position: int = 5, token: int = 7) -> Verify:
+    return Verify(torch.full((3, 2), position), torch.full((3,), 5), torch.full((3, 2), token))
+
+
+def verifying(dims: Dims):
+    class Worker:
+        def __init__(self) -> None:
+            self.dims = dims
+
+        @contract(phase="verify")
+        def verify(self, it: Verify) -> Int64[Tensor, "bs"]:
+            return it.lens + it.tokens[:, 0]
+
+        @invariant(verify)
+        def lengths_grow(it: Verify, result: Tensor) -> Tensor:
+            """Every request accepts at least one token."""
+            return result > it.lens
+
+    return Worker()
+
+
+def test_a_carriers_invariant_holds_where_it_crosses(level, dims: Dims) -> None:
+    level("full")
+    worker = verifying(dims)
+    worker.verify(crossing())
+    with pytest.raises(ShapeContractError) as caught:
+        worker.verify(crossing(position=6))
+    assert str(caught.value) == (
+        "SHP206 Worker.verify (phase verify), argument it\n"
+        "  invariant Verify.positions_follow_lens is false\n"
+        "  Positions start at the committed length."
+    )
+
+
+def test_an_invariant_may_ask_for_dims(level, dims: Dims) -> None:
+    level("full")
+    wide = crossing(position=100)
+    wide.lens = torch.full((3,), 100)
+    with pytest.raises(ShapeContractError, match=r"Verify\.fits"):
+        verifying(dims).verify(wide)
+
+
+def test_a_contracts_invariant_sees_arguments_and_result(level, dims: Dims) -> None:
+    level("full")
+    with pytest.raises(ShapeContractError, match=r"lengths_grow is false\n.*at least one token"):
+        verifying(dims).verify(crossing(token=0))
+
+
+@pytest.mark.parametrize("token", [-1, 100])
+def test_ids_outside_their_vocabulary(level, dims: Dims, token: int) -> None:
+    level("full")
+    with pytest.raises(ShapeContractError) as caught:
+        verifying(dims).verify(crossing(token=token))
+    assert caught.value.diagnostic.code == "SHP305"
+    assert f"expected ids in [0, draft_vocab=100)      got {token} to {token}" in str(caught.value)
+
+
+def test_an_idle_carrier_has_no_ids_to_judge(level, dims: Dims) -> None:
+    level("full")
+    none = torch.zeros(0, 2, dtype=torch.int64)
+    verifying(dims).verify(Verify(none, none[:, 0], none))
+
+
+@pytest.mark.parametrize("name", ["off", "warn", "strict"])
+def test_nothing_is_read_below_full(level, dims: Dims, name: str) -> None:
+    level(name)
+    verifying(dims).verify(crossing(position=6, token=500))
+
+
+def test_check_on_demand_includes_invariants(dims: Dims) -> None:
+    with pytest.raises(ShapeContractError, match="positions_follow_lens"):
+        crossing(position=6).check(dims)
+
+
+def test_invariants_are_inherited(dims: Dims) -> None:
+    @carrier
+    @dataclass
+    class More(Verify):
+        scale: Float32[Tensor, "bs"] | None = None
+
+    with pytest.raises(ShapeContractError, match="positions_follow_lens"):
+        More(**vars(crossing(position=6))).check(dims)
+
+
+def test_what_an_invariant_may_not_be(dims: Dims) -> None:
+    with pytest.raises(ContractTextError, match=r"takes \(self\) or \(self, dims\)"):
+
+        @invariant
+        def three(a: int, b: int, c: int) -> bool: ...
+
+    @contract
+    def step(a: Int64[Tensor, "bs"], b: Int64[Tensor, "bs"]) -> None: ...
+
+    with pytest.raises(ContractTextError, match="'c' is no parameter of"):
+
+        @invariant(step)
+        def wrong(c: Tensor) -> bool: ...
+
+    @carrier
+    @dataclass
+    class Talks:
+        a: Int64[Tensor, "bs"]
+
+        @invariant
+        def says(self) -> str:
+            return "fine"
+
+    with pytest.raises(ContractTextError, match="returned str; return a bool or a bool tensor"):
+        Talks(torch.zeros(3, dtype=torch.int64)).check(dims)

@@ -1,0 +1,117 @@
+"""Carriers for tests, and Dims whose names cannot be mistaken for one another."""
+
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Annotated
+
+import pytest
+import torch
+from jaxtyping import Bool, Float, Float32, Int32, Int64
+from torch import Tensor
+
+from shapecheck import Dims, ShapecheckError, carrier, dtype, ids, phase
+from shapecheck.dims import Owner, Size
+from shapecheck.dims.vocabulary import lookup, names
+from shapecheck.testing import distinct_dims, make
+
+
+@carrier
+@dataclass(slots=True)
+class Inner:
+    mask: Bool[Tensor, "bs num_draft_tokens"]
+
+
+@carrier
+@dataclass(slots=True)
+class State:
+    hidden: Annotated[Float[Tensor, "bs*num_draft_tokens target_hidden"], dtype("target")]
+    index: Annotated[Int64[Tensor, "bs topk"], ids("draft")]
+    lens: Int32[Tensor, "bs"]
+    flat: Int64[Tensor, "tokens"]
+    inner: Inner
+    parts: list[Inner]
+    pair: tuple[Inner, int]
+    width: (
+        Annotated[Float32[Tensor, "bs target_hidden"], phase("extend")]
+        | Annotated[Float32[Tensor, "bs draft_hidden"], phase("decode")]
+    )
+    recurrent: Float32[Tensor, "bs recurrent_hidden"] | None = None
+    count: int = 3
+    names: list[str] = field(default_factory=list)
+
+
+@pytest.fixture(params=[0, 1], ids=["wider", "narrower"])
+def dims(request: pytest.FixtureRequest) -> Dims:
+    return distinct_dims()[request.param]
+
+
+@pytest.mark.parametrize("bs", [0, 1, 3])
+@pytest.mark.parametrize("name", ["extend", "decode"])
+def test_what_is_made_keeps_its_contract(dims: Dims, bs: int, name: str) -> None:
+    made = make(State, dims, bs, tokens=5, phase=name)
+    made.check(dims, phase=name)
+    assert made.hidden.shape == (bs * 11, dims["target_hidden"])
+    assert made.hidden.dtype is torch.bfloat16
+    assert (made.count, len(made.parts)) == (3, 2)
+    assert made.width.shape[1] == dims["target_hidden" if name == "extend" else "draft_hidden"]
+
+
+def test_the_same_arguments_make_the_same_values(dims: Dims) -> None:
+    one, two = (make(State, dims, tokens=5, phase="extend") for _ in range(2))
+    assert torch.equal(one.hidden, two.hidden)
+    assert torch.equal(one.index, two.index)
+    other = make(State, dims, tokens=5, phase="extend", seed=1)
+    assert not torch.equal(one.hidden, other.hidden)
+
+
+def test_a_tensor_the_pair_does_not_have_is_none(dims: Dims) -> None:
+    nothing = Size(value=None, owner=Owner.DRAFT, origin="no recurrence")
+    without = Dims(
+        sizes={**dims.sizes, "recurrent_hidden": nothing},
+        target_dtype="bfloat16",
+        draft_dtype="float16",
+    )
+    assert make(State, without, tokens=5, phase="extend").recurrent is None
+    assert make(State, dims, tokens=5, phase="extend").recurrent is not None
+    chosen = make(State, dims, tokens=5, phase="extend", absent=["recurrent"])
+    assert chosen.recurrent is None
+
+
+def test_fields_without_tensors_are_given(dims: Dims) -> None:
+    made = make(State, dims, tokens=5, phase="extend", fields={"count": 9})
+    assert made.count == 9
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "has tokens rows; give tokens="),
+        ({"tokens": 5, "fields": {"cuont": 9}}, "cuont"),
+        ({"tokens": 5, "absent": ["hidden"]}, "`absent` names Optional ones"),
+    ],
+)
+def test_what_must_be_given_is_said(dims: Dims, arguments: dict, message: str) -> None:
+    with pytest.raises(ShapecheckError, match=message):
+        make(State, dims, phase="extend", **arguments)
+
+
+def test_distinct_dims_cover_the_vocabulary_and_do_not_coincide() -> None:
+    wider, narrower = distinct_dims()
+    assert wider["draft_hidden"] > wider["target_hidden"]
+    assert narrower["draft_hidden"] < narrower["target_hidden"]
+    for each in (wider, narrower):
+        assert {name for name in names() if not _per_call(name)} <= set(each.names())
+        free = [name for name in each.names() if each.origin(name) == "distinct_dims"]
+        assert all(_prime(each[name]) for name in free)
+        same = [pair for pair in combinations(each.names(), 2) if each[pair[0]] == each[pair[1]]]
+        assert same == [("draft_hidden", "recurrent_hidden")]
+        assert each["extend_hidden"] == each["num_aux"] * each["target_hidden"]
+
+
+def _per_call(name: str) -> bool:
+    declared = lookup(name)
+    return declared is not None and declared.per_call
+
+
+def _prime(number: int) -> bool:
+    return number > 1 and all(number % factor for factor in range(2, number))
