@@ -71,6 +71,11 @@ def cache_folder() -> Path:
     return (Path(base) if base else Path.home() / ".cache").absolute() / "shapecheck"
 
 
+def is_unpacked(folder: Path) -> bool:
+    """Whether a folder is a release that `fetch` put there."""
+    return (folder / _COMPLETE).is_file() and folder.is_relative_to(cache_folder())
+
+
 def fetch(release: Release, *, suffixes: tuple[str, ...] = (".py", ".pyi")) -> Path:
     """The folder with the release's files of these suffixes, fetched when it is not cached.
 

@@ -74,6 +74,8 @@ def arange(
     frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call
 ) -> Value:
     stop = args[0] if len(args) == 1 else None
+    if "dtype" not in keywords and args and all(axis_of(one) is not None for one in args):
+        keywords = {**keywords, "dtype": DType(op.dtype)}
     return _created(frame, (axis_of(stop) if stop is not None else None,), keywords, node)
 
 

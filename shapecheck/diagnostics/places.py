@@ -1,0 +1,41 @@
+"""Where the files of a finding lie: the same finding, told from another folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from shapecheck.diagnostics.json import fingerprint
+from shapecheck.diagnostics.model import Diagnostic, Span
+
+
+def spans(finding: Diagnostic) -> Iterator[Span]:
+    """Every place that a finding names: the line it leads with, then its chain."""
+    if finding.primary is not None:
+        yield finding.primary
+    for note in finding.notes:
+        if note.span is not None:
+            yield note.span
+
+
+def seen_from(finding: Diagnostic, *, root: Path, folder: Path) -> Diagnostic:
+    """The finding with paths relative to `folder`; its fingerprint stays that of `root`.
+
+    A file outside `folder` keeps its path relative to `root`.
+    """
+    return replace(
+        finding,
+        fingerprint=finding.fingerprint or fingerprint(finding),
+        primary=_moved(finding.primary, root, folder),
+        notes=tuple(replace(one, span=_moved(one.span, root, folder)) for one in finding.notes),
+    )
+
+
+def _moved(span: Span | None, root: Path, folder: Path) -> Span | None:
+    if span is None:
+        return None
+    file = root / span.path
+    if not file.is_relative_to(folder):
+        return span
+    return replace(span, path=file.relative_to(folder).as_posix())
