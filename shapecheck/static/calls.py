@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from shapecheck.static.attributes import store_attribute
 from shapecheck.static.builtin import call_builtin
 from shapecheck.static.contracts.sizes import size_by_key
 from shapecheck.static.functions import Arguments, Keywords, call_function
@@ -11,6 +12,7 @@ from shapecheck.static.heap import Heap, join_heaps
 from shapecheck.static.machine import Frame
 from shapecheck.static.objects import construct
 from shapecheck.static.operators.apply import apply
+from shapecheck.static.operators.layers import LAYERS, call_layer, make_layer
 from shapecheck.static.operators.table import operator_of
 from shapecheck.static.owners import is_model_call
 from shapecheck.static.symbols import Ownership
@@ -18,9 +20,11 @@ from shapecheck.static.values import (
     UNKNOWN,
     Alternative,
     ClassValue,
+    Const,
     External,
     FunctionValue,
     Instance,
+    Layer,
     Plain,
     Sequence,
     Shape,
@@ -67,9 +71,20 @@ def evaluate_call(frame: Frame, node: ast.Call) -> Value:
         else:
             keywords[keyword.arg] = value
     given = tuple(arguments)
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "register_buffer":
+        _register(frame, evaluate(frame, node.func.value), given, keywords, node)
     if not isinstance(callee, Union):
         return _call(frame, callee, given, keywords, node, complete=complete)
     return _call_each(frame, callee, given, keywords, node, complete=complete)
+
+
+def _register(
+    frame: Frame, module: Value, arguments: Arguments, keywords: Keywords, node: ast.Call
+) -> None:
+    """`self.register_buffer("name", tensor)` stores an attribute."""
+    named = (*arguments, *keywords.values())
+    if len(named) >= 2 and isinstance(named[0], Const) and isinstance(named[0].value, str):
+        store_attribute(frame, module, named[0].value, named[1], node)
 
 
 def _call_each(
@@ -114,6 +129,11 @@ def _call(
         return construct(frame, callee.cls, arguments, keywords, node, complete=complete)
     if isinstance(callee, Instance):
         return _call_instance(frame, callee, arguments, keywords, node)
+    if isinstance(callee, Layer):
+        inputs = arguments[:1] or tuple(keywords.values())[:1] or (UNKNOWN,)
+        return combine(
+            lambda given: call_layer(frame, callee, given[0], node), *inputs, under=frame.guards
+        )
     if isinstance(callee, External):
         return _external(frame, callee, arguments, keywords, node)
     if isinstance(callee, Unknown):
@@ -158,7 +178,7 @@ def _external(
     if name.startswith("builtins."):
         return call_builtin(frame, name[9:], arguments, keywords, node)
     operator = operator_of(name)
-    if operator is None:
+    if operator is None and name not in LAYERS:
         return UNKNOWN
     inputs = (callee.receiver, *arguments) if callee.receiver is not None else arguments
     inputs = tuple(_collapse(value) for value in inputs)
@@ -166,9 +186,10 @@ def _external(
 
     def run(values: tuple[Plain, ...]) -> Value:
         split = len(values) - len(names)
-        return apply(
-            frame, operator, values[:split], dict(zip(names, values[split:], strict=True)), node
-        )
+        given = dict(zip(names, values[split:], strict=True))
+        if operator is None:
+            return make_layer(frame, name, values[:split], given, node)
+        return apply(frame, operator, values[:split], given, node)
 
     return combine(run, *inputs, *(keywords[one] for one in names), under=frame.guards)
 

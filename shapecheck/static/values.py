@@ -81,6 +81,15 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
+class Layer:
+    """A module of torch.nn that maps the last axis: what it takes, and what it gives."""
+
+    takes: Axis
+    gives: Axis
+    lookup: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Sequence:
     """A tuple or list of known items."""
 
@@ -172,6 +181,7 @@ Plain = (
     | DType
     | Tensor
     | Shape
+    | Layer
     | Sequence
     | Mapping
     | Instance

@@ -58,7 +58,8 @@ def main() -> int:
         return 2
     with tempfile.TemporaryDirectory(prefix="shapecheck-speed-") as folder:
         tree = Path(folder, "tree")
-        shutil.copytree(root, tree)
+        # Without the mark of the fetcher, as a checkout would be.
+        shutil.copytree(root, tree, ignore=shutil.ignore_patterns(".complete"))
         results = _measure(tree, Path(folder, "cache"), pyrefly, options.rounds)
     if options.json:
         command = f"python -m tests.bench.lint_speed --release {options.release}"
@@ -85,7 +86,8 @@ def _measure(tree: Path, cache: Path, pyrefly: str, rounds: int) -> dict[str, ob
     for name, folder in FOLDERS.items():
         best: dict[str, Cost] = {}
         for _ in range(rounds):
-            shutil.rmtree(cache, ignore_errors=True)
+            for kept in (cache, tree / ".shapecheck_cache"):
+                shutil.rmtree(kept, ignore_errors=True)
             for state in ("cold", "warm"):
                 if state == "warm":
                     with (tree / EDITED).open("a", encoding="utf-8") as file:

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 
 from shapecheck.errors import ShapecheckError
 from tests.wild.cases import Case, load_cases
-from tests.wild.linting import packs_exist
 from tests.wild.outcome import Outcome, judge
 
 
@@ -22,8 +21,6 @@ def main() -> int:
     """Decide the chosen cases and print them as they are decided."""
     options = _options()
     settings = [False, True] if options.packs is None else [options.packs]
-    if not packs_exist():
-        settings = [False]
     outcomes: list[Outcome] = []
     failures: list[str] = []
     for case in _chosen(options.case):

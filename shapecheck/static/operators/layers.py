@@ -1,0 +1,61 @@
+"""Layers of torch.nn: made with sizes, called with tensors whose last axis has to fit."""
+
+from __future__ import annotations
+
+import ast
+
+from shapecheck.static.machine import Frame
+from shapecheck.static.operators.arguments import Arguments, Keywords, axis_of
+from shapecheck.static.operators.meetings import meet
+from shapecheck.static.symbols import Step
+from shapecheck.static.values import (
+    UNKNOWN,
+    Axis,
+    Layer,
+    Plain,
+    Size,
+    Tensor,
+    Value,
+)
+
+# Where the size that a call has to bring, and the size it gives, are among the arguments.
+LAYERS: dict[str, tuple[tuple[str, int] | None, tuple[str, int]]] = {
+    "torch.nn.Linear": (("in_features", 0), ("out_features", 1)),
+    "torch.nn.Embedding": (None, ("embedding_dim", 1)),
+    "torch.nn.LayerNorm": (("normalized_shape", 0), ("normalized_shape", 0)),
+    "torch.nn.RMSNorm": (("normalized_shape", 0), ("normalized_shape", 0)),
+}
+
+
+def make_layer(
+    frame: Frame, name: str, arguments: Arguments, keywords: Keywords, node: ast.Call
+) -> Layer:
+    """The layer that a constructor of LAYERS makes."""
+    takes, gives = LAYERS[name]
+    step = Step("created", name, frame.module.span(node))
+
+    def axis(place: tuple[str, int] | None) -> Axis:
+        if place is None:
+            return None
+        keyword, position = place
+        given: Plain | None = keywords.get(keyword)
+        if given is None and position < len(arguments):
+            given = arguments[position]
+        size = axis_of(given) if given is not None else None
+        return Size(size.poly, (*size.trail, step)[-12:]) if size is not None else None
+
+    return Layer(axis(takes), axis(gives), lookup=takes is None)
+
+
+def call_layer(frame: Frame, layer: Layer, given: Plain, node: ast.Call) -> Value:
+    """What the layer makes of a tensor; its last axis meets what the layer takes."""
+    if not isinstance(given, Tensor):
+        return Tensor(None, layer.gives) if layer.gives is not None else UNKNOWN
+    if layer.lookup:
+        dims = (*given.dims, layer.gives) if given.dims is not None else None
+        return Tensor(dims, layer.gives)
+    last = given.axis(-1)
+    if layer.takes is not None and last is not None:
+        meet(frame, "linear", Tensor((layer.takes,)), Tensor((last,)), node)
+    dims = (*given.dims[:-1], layer.gives) if given.dims else None
+    return Tensor(dims, layer.gives, given.dtype)
