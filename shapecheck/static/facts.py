@@ -59,7 +59,7 @@ class EqualityTest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meeting:
-    """Two tensors whose axes an operator makes equal; `into` is the one written, if any."""
+    """Two tensors whose axes an operator makes equal; `calls` is the way there."""
 
     operator: str
     left: Tensor
@@ -69,6 +69,7 @@ class Meeting:
     cell: str
     where: str
     fills: bool = False
+    calls: tuple[int, ...] = ()
     single_branch: bool = False
     moded: bool = False
     tested: EqualityTest | None = None
@@ -128,6 +129,9 @@ class Facts:
     splits: list[Split] = field(default_factory=list[Split])
     meetings: dict[tuple[Span, Tensor, Tensor, bool], Meeting] = field(
         default_factory=dict[tuple[Span, Tensor, Tensor, bool], Meeting]
+    )
+    vague: set[tuple[Span, tuple[int, ...]]] = field(
+        default_factory=set[tuple[Span, tuple[int, ...]]]
     )
     slices: dict[tuple[Span, Size, Size], Slice] = field(
         default_factory=dict[tuple[Span, Size, Size], Slice]

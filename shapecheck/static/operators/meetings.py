@@ -49,10 +49,12 @@ def meet(
     tested: EqualityTest | None = None,
 ) -> None:
     """Record that two tensors' axes have to agree here."""
+    span = frame.module.span(node)
+    if left.axis(0) is None or right.axis(0) is None:
+        frame.machine.facts.vague.add((span, frame.calls))
     if _nothing_named(left) or _nothing_named(right):
         return
     single = single_branch(frame.guards)
-    span = frame.module.span(node)
     frame.machine.facts.meetings.setdefault(
         (span, left, right, single),
         Meeting(
@@ -64,6 +66,7 @@ def meet(
             cell=cell,
             where=frame.where,
             fills=fills,
+            calls=frame.calls,
             single_branch=single,
             moded=hangs_on_mode(frame.guards),
             tested=tested,
