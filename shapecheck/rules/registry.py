@@ -10,6 +10,7 @@ from shapecheck.rules import (
     buffer_capacity,
     idle_differs,
     index_as_count,
+    internal_error,
     odd_one_out,
     owners_meet,
     pack_drift,
@@ -36,6 +37,7 @@ RULES: tuple[Rule, ...] = (
     buffer_capacity.RULE,
     silent_copy.RULE,
     pack_drift.RULE,
+    internal_error.RULE,
     unused_suppression.RULE,
     unreadable_file.RULE,
 )

@@ -21,7 +21,7 @@ from shapecheck.static.index import ClassFacts, FunctionFacts
 from shapecheck.static.indices import unused_indices
 from shapecheck.static.machine import ROOT_BUDGET, Frame, Machine, State
 from shapecheck.static.packs.drift import drifted
-from shapecheck.static.packs.load import Pack
+from shapecheck.static.packs.model import Pack
 from shapecheck.static.prefilter import can_work
 from shapecheck.static.project import Project, module_name
 from shapecheck.static.statements import run_body

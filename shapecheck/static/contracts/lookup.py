@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from shapecheck.static.contracts.promise import Promise
 from shapecheck.static.contracts.reading import Place, read_promise
 from shapecheck.static.index import ClassFacts, FunctionFacts, ModuleFacts
-from shapecheck.static.packs.load import Name, Pack
+from shapecheck.static.packs.model import Name, Pack
 from shapecheck.static.project import Project, annotation_head
 
 

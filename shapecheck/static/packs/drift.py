@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from shapecheck.diagnostics.codes import NAMES
 from shapecheck.diagnostics.model import Diagnostic, Note
 from shapecheck.static.index import ClassFacts, FunctionFacts
-from shapecheck.static.packs.load import Name, Pack
+from shapecheck.static.packs.model import Name, Pack
 from shapecheck.static.project import Project
 
 

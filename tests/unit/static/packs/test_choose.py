@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from shapecheck.cli.lint import lint
-from shapecheck.static.packs.choose import choose_packs, find_version, shipped_packs
-from shapecheck.static.packs.manifest import PackError
+from shapecheck.static.packs.choose import SHIPPED, choose_packs, find_version, shipped_packs
+from shapecheck.static.packs.model import PackError
 from shapecheck.static.report import run
 from tests.unit.static.packs.conftest import WritePack
 
@@ -102,16 +102,14 @@ def test_a_given_pack_stands_in_for_the_shipped_ones(tmp_path: Path, write_pack:
 
 
 def test_every_shipped_pack_is_whole() -> None:
-    packs = shipped_packs()
-    assert {one.manifest.package for one in packs} == {
-        "sglang",
-        "vllm",
-        "vllm_ascend",
-        "transformers",
-    }
-    for pack in packs:
-        assert pack.promises
-        assert pack.manifest.versions, f"{pack.label} says no versions"
+    packages = {one.name for one in SHIPPED.iterdir() if one.is_dir()}
+    assert packages == {"sglang", "vllm", "vllm_ascend", "transformers"}
+    for package in packages:
+        assert shipped_packs(package)
+        for pack in shipped_packs(package):
+            assert pack.package == package
+            assert pack.promises
+            assert pack.versions.text, f"{pack.label} says no versions"
 
 
 def test_a_changed_pack_is_not_answered_from_the_cache(

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapecheck.static.packs.load import Name, load_pack
-from shapecheck.static.packs.manifest import PackError
+from shapecheck.static.packs.load import load_pack
+from shapecheck.static.packs.model import Name, PackError
 from tests.unit.static.packs.conftest import WritePack
 
 STUB = '''\
