@@ -151,6 +151,7 @@ def run_root(machine: Machine, function: FunctionFacts, cls: ClassFacts | None) 
         receiver,
         (id(function), id(cls)),
     )
+    frame.acting = receiver.ref.owned if isinstance(receiver, Instance) else None
     frame.state.env.update(_parameters(frame, function, receiver))
     try:
         run_body(frame)

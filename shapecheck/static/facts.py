@@ -107,6 +107,16 @@ class Arms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Lookup:
+    """`table[ids]`: the vocabulary the ids come from, and the one the table has rows for."""
+
+    ids: Size
+    rows: Size
+    span: Span
+    where: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UnusedIndex:
     """`x[:len(index)]` in a function that never uses the values of `index`."""
 
@@ -136,6 +146,7 @@ class Facts:
     slices: dict[tuple[Span, Size, Size], Slice] = field(
         default_factory=dict[tuple[Span, Size, Size], Slice]
     )
+    lookups: dict[Span, Lookup] = field(default_factory=dict[Span, Lookup])
     arms: dict[Span, Arms] = field(default_factory=dict[Span, Arms])
     unused_indices: dict[Span, UnusedIndex] = field(default_factory=dict[Span, UnusedIndex])
     guarded_copies: dict[Span, tuple[EqualityTest, str]] = field(
@@ -158,6 +169,11 @@ class Facts:
         writes = self.field_writes.setdefault(cell, [])
         if write not in writes:
             writes.append(write)
+
+    def saw_lookup(self, ids: Size | None, rows: Size | None, span: Span, where: str) -> None:
+        """Remember an index into a table when both vocabularies are known."""
+        if ids is not None and rows is not None and rows.poly.symbols():
+            self.lookups.setdefault(span, Lookup(ids=ids, rows=rows, span=span, where=where))
 
     def saw_creation(self, span: Span, *, owned: bool) -> None:
         """Count a tensor creation, owned when any axis carries an owner."""

@@ -14,6 +14,7 @@ from shapecheck.static.operators.arguments import (
     shape_argument,
     tensor_of,
 )
+from shapecheck.static.operators.reduction import picked_ids
 from shapecheck.static.operators.table import Operator
 from shapecheck.static.symbols import Step
 from shapecheck.static.values import (
@@ -109,4 +110,6 @@ def from_data(
 def unknown_tensor(
     frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call
 ) -> Value:
-    return Tensor(dtype=DType(op.dtype) if op.dtype else None)
+    source = tensor_of(args)
+    ids = picked_ids(source, None) if source is not None and op.kind == "multinomial" else None
+    return Tensor(dtype=DType(op.dtype) if op.dtype else None, ids=ids)

@@ -52,7 +52,7 @@ def meet(
     span = frame.module.span(node)
     if left.axis(0) is None or right.axis(0) is None:
         frame.machine.facts.vague.add((span, frame.calls))
-    if _nothing_named(left) or _nothing_named(right):
+    if (_nothing_named(left) or _nothing_named(right)) and not _two_dtypes(left, right):
         return
     single = single_branch(frame.guards)
     frame.machine.facts.meetings.setdefault(
@@ -72,6 +72,11 @@ def meet(
             tested=tested,
         ),
     )
+
+
+def _two_dtypes(left: Tensor, right: Tensor) -> bool:
+    owners = {one.dtype.owner for one in (left, right) if one.dtype is not None}
+    return len(owners - {""}) == 2
 
 
 def _nothing_named(tensor: Tensor) -> bool:
