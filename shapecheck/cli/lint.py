@@ -37,6 +37,8 @@ _FORMATS = ("full", "concise", "json", "github", "sarif")
 @click.option("--config", metavar="FILE", help="The pyproject.toml with [tool.shapecheck].")
 @click.option("--cache/--no-cache", default=None, help="Reuse the last result.  [default: cache]")
 @click.option("--stdin-filename", metavar="PATH", help="What the source on stdin (-) is called.")
+@click.option("--pack", "pack_paths", multiple=True, metavar="PATH", help="Read this pack.")
+@click.option("--no-packs", is_flag=True, help="Read none of the packs that come with shapecheck.")
 @click.option("--statistics", is_flag=True, help="Show on stderr what the run resolved.")
 @click.option("--exit-zero", is_flag=True, help="Exit 0 even when there are findings.")
 def lint(
@@ -52,6 +54,8 @@ def lint(
     config: str | None,
     cache: bool | None,
     stdin_filename: str | None,
+    pack_paths: tuple[str, ...],
+    no_packs: bool,
     statistics: bool,
     exit_zero: bool,
 ) -> None:
@@ -84,6 +88,8 @@ def lint(
         write_baseline=write_baseline,
         diff_base=diff_base,
         stdin_filename=stdin_filename,
+        packs=not no_packs,
+        pack_paths=pack_paths,
     )
     try:
         with _progress() as progress:

@@ -31,6 +31,8 @@ class Asked:
     write_baseline: str | None = None
     diff_base: str | None = None
     stdin_filename: str | None = None
+    packs: bool = True
+    pack_paths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +56,8 @@ def lint_targets(asked: Asked, stdin: bytes | None, progress: Progress | None) -
         targets,
         select=settings.select,
         ignore=settings.ignore,
+        packs=asked.packs,
+        pack_paths=asked.pack_paths,
         inputs=Inputs(
             given=given,
             excluded=settings.excluded.match,

@@ -85,6 +85,8 @@ def check(facts: Facts, verdicts: Verdicts) -> Iterator[Diagnostic]:
             continue
         odd, rest = _odd(cell, callers, facts)
         for caller in odd:
+            if origin(caller.size) in verdicts.causes:
+                continue
             verdicts.cells.add(cell)
             for size in (caller.size, *caller.others):
                 place = origin(size)

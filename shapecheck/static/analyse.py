@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from shapecheck.diagnostics.model import Diagnostic
 from shapecheck.static.attributes import name_owner
+from shapecheck.static.contracts.lookup import Promises
 from shapecheck.static.crash import internal_error
 from shapecheck.static.entries import Entries
 from shapecheck.static.expressions import evaluate
@@ -19,6 +20,8 @@ from shapecheck.static.heap import Heap
 from shapecheck.static.index import ClassFacts, FunctionFacts
 from shapecheck.static.indices import unused_indices
 from shapecheck.static.machine import ROOT_BUDGET, Frame, Machine, State
+from shapecheck.static.packs.drift import drifted
+from shapecheck.static.packs.model import Pack
 from shapecheck.static.prefilter import can_work
 from shapecheck.static.project import Project, module_name
 from shapecheck.static.statements import run_body
@@ -42,20 +45,25 @@ class Analysis:
     loaded_lines: int
     unreadable: tuple[Diagnostic, ...]
     crashes: tuple[Diagnostic, ...]
+    drift: tuple[Diagnostic, ...]
+    contracts: int
     loaded: Mapping[str, str]
     absent: frozenset[str]
 
 
-def analyse(entries: Entries, progress: Progress | None = None) -> Analysis:
+def analyse(
+    entries: Entries, progress: Progress | None = None, packs: tuple[Pack, ...] = ()
+) -> Analysis:
     """Analyse the entries; imports inside their root are followed when needed.
 
+    `packs` say about the code below that root what its source does not.
     `progress` hears how many of the functions are done.
     """
     box: list[Analysis | BaseException] = []
 
     def work() -> None:
         try:
-            box.append(_analyse(entries, progress))
+            box.append(_analyse(entries, progress, packs))
         except BaseException as error:  # re-raised below, in the caller's thread
             box.append(error)
 
@@ -80,16 +88,21 @@ def analyse(entries: Entries, progress: Progress | None = None) -> Analysis:
     return result
 
 
-def _analyse(entries: Entries, progress: Progress | None) -> Analysis:
+def _analyse(entries: Entries, progress: Progress | None, packs: tuple[Pack, ...]) -> Analysis:
     project = Project(entries.root, unreadable=dict(entries.unreadable))
+    promises = Promises.of(packs)
     roots: list[FunctionFacts] = []
     for file, source in entries.kept:
         name, is_package = module_name(file, entries.root)
         facts = project.add(source, name, is_package=is_package)
         if facts is not None:
             text = source.text.splitlines()
-            roots += [one for one in facts.functions if can_work(_segment(one, text))]
+            for one in facts.functions:
+                segment = _segment(one, text)
+                if can_work(segment) or promises.speaks_of(segment):
+                    roots.append(one)
     machine = Machine(project, Facts(), run_body, run_root, evaluate, call_function)
+    machine.promises = promises
     crashes: dict[str, Diagnostic] = {}
     for number, function in enumerate(roots):
         if progress is not None:
@@ -100,11 +113,14 @@ def _analyse(entries: Entries, progress: Progress | None) -> Analysis:
             run_root(machine, function, function.cls)
         except Exception as error:  # our mistake in one file must not cost the others
             crashes.setdefault(function.module.path, internal_error(error, function))
+    drift = tuple(drifted(project, packs))
     return Analysis(
         facts=machine.facts,
         loaded_lines=project.loaded_lines,
         unreadable=tuple(project.unreadable[path] for path in sorted(project.unreadable)),
         crashes=tuple(crashes[path] for path in sorted(crashes)),
+        drift=drift,
+        contracts=machine.promises.count,
         loaded=project.texts,
         absent=frozenset(project.absent),
     )

@@ -42,8 +42,14 @@ def judged(entries: Entries, analysis: Analysis) -> Outcome:
     from shapecheck.rules.registry import judge
 
     return Outcome(
-        findings=(*judge(analysis.facts), *analysis.unreadable, *analysis.crashes),
-        counts=_counts(analysis.facts) | {"lines_loaded": analysis.loaded_lines},
+        findings=(
+            *judge(analysis.facts),
+            *analysis.drift,
+            *analysis.unreadable,
+            *analysis.crashes,
+        ),
+        counts=_counts(analysis.facts)
+        | {"lines_loaded": analysis.loaded_lines, "contracts": analysis.contracts},
         entries=entries.states,
         loaded=analysis.loaded,
         absent=analysis.absent,

@@ -13,6 +13,8 @@ from shapecheck.errors import ShapecheckError
 from shapecheck.static.analyse import Progress, analyse
 from shapecheck.static.entries import Entries, read_entries
 from shapecheck.static.outcome import Outcome, judged
+from shapecheck.static.packs.choose import choose_packs
+from shapecheck.static.packs.model import Pack
 from shapecheck.static.release import fetch, parse_release
 from shapecheck.static.result_cache import ResultCache, cache_key
 from shapecheck.static.suppressions import apply_suppressions
@@ -108,9 +110,14 @@ def run(
     *,
     select: frozenset[str] = frozenset(),
     ignore: frozenset[str] = frozenset(),
+    packs: bool = True,
+    pack_paths: tuple[str, ...] = (),
     inputs: Inputs | None = None,
 ) -> Report:
-    """Lint every target; ShapecheckError when one cannot be had or a code is unknown."""
+    """Lint every target; ShapecheckError when one cannot be had or a code is unknown.
+
+    `packs` reads the shipped packs that describe a target; those at `pack_paths` are read besides.
+    """
     # The registry imports this package's facts; it is needed only for judging.
     from shapecheck.rules.registry import check_codes
 
@@ -120,7 +127,8 @@ def run(
     analyses: list[RootReport] = []
     for root, paths in _grouped(targets, inputs.given).items():
         entries = read_entries(root, paths, given=inputs.given, excluded=inputs.excluded)
-        outcome, recalled = _outcome(entries, paths, inputs)
+        chosen = choose_packs(root, targets, given=pack_paths, shipped=packs)
+        outcome, recalled = _outcome(entries, paths, inputs, chosen)
         shown = [one for one in outcome.findings if _is_shown(one, entries)]
         left = apply_suppressions(shown, list(entries.suppressions))
         analyses.append(
@@ -140,21 +148,24 @@ def run(
     return Report(analyses=tuple(analyses), seconds=time.perf_counter() - started)
 
 
-def _outcome(entries: Entries, paths: list[Path], inputs: Inputs) -> tuple[Outcome, bool]:
+def _outcome(
+    entries: Entries, paths: list[Path], inputs: Inputs, packs: tuple[Pack, ...]
+) -> tuple[Outcome, bool]:
     folder = inputs.cache(entries.root)
     if folder is None:
-        return judged(entries, analyse(entries, inputs.progress)), False
-    cache, key = ResultCache(folder=folder), cache_key(entries.root, paths)
+        return judged(entries, analyse(entries, inputs.progress, packs)), False
+    state = [f"{pack.label} {pack.digest}" for pack in packs]
+    cache, key = ResultCache(folder=folder), cache_key(entries.root, paths, state)
     outcome = cache.get(key, entries)
     if outcome is not None:
         return outcome, True
-    outcome = judged(entries, analyse(entries, inputs.progress))
+    outcome = judged(entries, analyse(entries, inputs.progress, packs))
     cache.put(key, outcome)
     return outcome, False
 
 
 def _is_shown(finding: Diagnostic, entries: Entries) -> bool:
-    if finding.code == "SHP901" or finding.primary is None:
+    if finding.code in ("SHP104", "SHP901") or finding.primary is None:
         return True
     return finding.primary.path in entries.covered
 
@@ -164,7 +175,6 @@ def _counts(entries: Entries, outcome: Outcome) -> dict[str, int]:
         "files": len(entries.covered),
         "files_skipped": entries.skipped,
         "lines": entries.lines,
-        "contracts": 0,
         **outcome.counts,
     }
 
