@@ -81,6 +81,7 @@ def lint(
             ignore=ignore,
             per_file_ignores=per_file_ignores,
             exclude=exclude,
+            packs=pack_paths,
             baseline=baseline,
             cache=cache,
             config=config,
@@ -88,8 +89,7 @@ def lint(
         write_baseline=write_baseline,
         diff_base=diff_base,
         stdin_filename=stdin_filename,
-        packs=not no_packs,
-        pack_paths=pack_paths,
+        shipped_packs=not no_packs,
     )
     try:
         with _progress() as progress:

@@ -31,8 +31,7 @@ class Asked:
     write_baseline: str | None = None
     diff_base: str | None = None
     stdin_filename: str | None = None
-    packs: bool = True
-    pack_paths: tuple[str, ...] = ()
+    shipped_packs: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +55,8 @@ def lint_targets(asked: Asked, stdin: bytes | None, progress: Progress | None) -
         targets,
         select=settings.select,
         ignore=settings.ignore,
-        packs=asked.packs,
-        pack_paths=asked.pack_paths,
+        packs=asked.shipped_packs,
+        pack_paths=settings.packs,
         inputs=Inputs(
             given=given,
             excluded=settings.excluded.match,

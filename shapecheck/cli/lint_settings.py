@@ -20,6 +20,7 @@ class Given:
     ignore: tuple[str, ...] = ()
     per_file_ignores: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    packs: tuple[str, ...] = ()
     baseline: str | None = None
     cache: bool | None = None
     config: str | None = None
@@ -34,6 +35,7 @@ class LintSettings:
     ignore: frozenset[str]
     file_ignores: FileIgnores
     excluded: FilePatterns
+    packs: tuple[str, ...]
     baseline: Path | None
     cache: bool
     project: Path | None
@@ -56,9 +58,10 @@ def decide(given: Given, targets: tuple[str, ...]) -> LintSettings:
         select, ignore = given.select or stated.select, given.ignore or stated.ignore
         cache = stated.cache if given.cache is None else given.cache
         table, exclude, baseline = stated.per_file_ignores, stated.exclude, stated.baseline
+        packs = given.packs or tuple(str(folder / pack) for pack in stated.packs)
     else:
         folder, output_format, cache = here, given.output_format, given.cache is not False
-        select, ignore = given.select, given.ignore
+        select, ignore, packs = given.select, given.ignore, given.packs
         table, exclude, baseline = dict[str, list[str]](), list[str](), None
     if given.per_file_ignores:
         file_ignores = FileIgnores.of(_pairs(given.per_file_ignores), codes, here)
@@ -75,6 +78,7 @@ def decide(given: Given, targets: tuple[str, ...]) -> LintSettings:
         ignore=expand(ignore, codes),
         file_ignores=file_ignores,
         excluded=excluded,
+        packs=packs,
         baseline=known or None,
         cache=cache,
         project=file.parent if file else None,

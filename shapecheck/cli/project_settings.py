@@ -28,6 +28,7 @@ class ProjectSettings(BaseModel):
     ignore: list[str] = Field(default_factory=list[str])
     per_file_ignores: dict[str, list[str]] = Field(default_factory=dict[str, list[str]])
     exclude: list[str] = Field(default_factory=list[str])
+    packs: list[str] = Field(default_factory=list[str])
     baseline: str | None = None
     cache: bool = True
 

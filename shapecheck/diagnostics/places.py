@@ -23,7 +23,7 @@ def spans(finding: Diagnostic) -> Iterator[Span]:
 def seen_from(finding: Diagnostic, *, root: Path, folder: Path) -> Diagnostic:
     """The finding with paths relative to `folder`; its fingerprint stays that of `root`.
 
-    A file outside `folder` keeps its path relative to `root`.
+    What is no file below `folder` keeps its path: stdin, a line of a pack, a release elsewhere.
     """
     return replace(
         finding,
@@ -42,6 +42,6 @@ def seen_from(finding: Diagnostic, *, root: Path, folder: Path) -> Diagnostic:
 
 def _moved(span: Span, root: Path, folder: Path) -> Span:
     file = root / span.path
-    if not file.is_relative_to(folder):
+    if not file.is_relative_to(folder) or not file.is_file():
         return span
     return replace(span, path=file.relative_to(folder).as_posix())

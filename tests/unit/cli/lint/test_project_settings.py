@@ -29,6 +29,7 @@ output-format = "sarif"
 select = ["SHP3"]
 ignore = ["SHP303"]
 exclude = ["third_party"]
+packs = ["contracts"]
 baseline = "known.json"
 cache = false
 [tool.shapecheck.per-file-ignores]
@@ -38,6 +39,7 @@ cache = false
     settings = read_settings(file)
     assert settings.output_format == "sarif"
     assert (settings.select, settings.ignore) == (["SHP3"], ["SHP303"])
+    assert settings.packs == ["contracts"]
     assert settings.per_file_ignores == {"tests/*": ["SHP3"]}
     assert (settings.exclude, settings.baseline, settings.cache) == (
         ["third_party"],
@@ -125,3 +127,13 @@ def test_targets_of_two_projects_are_refused(project: Path, shapecheck_lint: Lin
     result = shapecheck_lint("src", "other")
     assert result.exit_code == 2
     assert "--config" in result.stderr
+
+
+def test_packs_are_relative_to_the_file(
+    project: Path, shapecheck_lint: Lint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _write(project, '[tool.shapecheck]\npacks = ["none"]\n')
+    monkeypatch.chdir(project / "src")
+    result = shapecheck_lint("a.py")
+    assert result.exit_code == 2
+    assert str(project / "none") in result.stderr
