@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from shapecheck.diagnostics.model import Diagnostic
+from shapecheck.diagnostics.model import Diagnostic, Span
 from shapecheck.static.attributes import name_owner
 from shapecheck.static.contracts.lookup import Promises
 from shapecheck.static.crash import internal_error
@@ -91,19 +91,21 @@ def analyse(
 def _analyse(entries: Entries, progress: Progress | None, packs: tuple[Pack, ...]) -> Analysis:
     project = Project(entries.root, unreadable=dict(entries.unreadable))
     promises = Promises.of(packs)
+    is_root = root_test(promises)
     roots: list[FunctionFacts] = []
+    crashes: dict[str, Diagnostic] = {}
     for file, source in entries.kept:
         name, is_package = module_name(file, entries.root)
-        facts = project.add(source, name, is_package=is_package)
+        try:
+            facts = project.add(source, name, is_package=is_package)
+        except Exception as error:  # our mistake in one file must not cost the others
+            crashes[source.path] = internal_error(error, name, Span(path=source.path, line=1))
+            continue
         if facts is not None:
             text = source.text.splitlines()
-            for one in facts.functions:
-                segment = _segment(one, text)
-                if can_work(segment) or promises.speaks_of(segment):
-                    roots.append(one)
+            roots += [one for one in facts.functions if is_root(_segment(one, text))]
     machine = Machine(project, Facts(), run_body, run_root, evaluate, call_function)
     machine.promises = promises
-    crashes: dict[str, Diagnostic] = {}
     for number, function in enumerate(roots):
         if progress is not None:
             progress(number, len(roots))
@@ -111,8 +113,10 @@ def _analyse(entries: Entries, progress: Progress | None, packs: tuple[Pack, ...
             for fact in unused_indices(function):
                 machine.facts.unused_indices.setdefault(fact.span, fact)
             run_root(machine, function, function.cls)
-        except Exception as error:  # our mistake in one file must not cost the others
-            crashes.setdefault(function.module.path, internal_error(error, function))
+        except Exception as error:  # as above
+            path = function.module.path
+            span = function.module.span(function.node)
+            crashes.setdefault(path, internal_error(error, function.qualname, span))
     drift = tuple(drifted(project, packs))
     return Analysis(
         facts=machine.facts,
@@ -124,6 +128,11 @@ def _analyse(entries: Entries, progress: Progress | None, packs: tuple[Pack, ...
         loaded=project.texts,
         absent=frozenset(project.absent),
     )
+
+
+def root_test(promises: Promises) -> Callable[[str], bool]:
+    """Tells by the text of a function, comments included, whether it is interpreted on its own."""
+    return lambda segment: can_work(segment) or promises.speaks_of(segment)
 
 
 def _segment(function: FunctionFacts, text: list[str]) -> str:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import cast
 
 from shapecheck.static.loader import Source, UnreadableFileError, parse_source
-from shapecheck.static.prefilter import can_work
 
 Place = tuple[int, int]  # line from 1, column from 1
 _Pair = tuple[object, object]
 _PLACED = (ast.expr, ast.stmt, ast.arg, ast.keyword, ast.alias, ast.excepthandler, ast.pattern)
 
 
-def moves(old: str, new: str) -> Mapping[Place, Place] | None:
-    """The new place of every node, or None when the two do not mean the same to the analysis."""
+def moves(old: str, new: str, is_root: Callable[[str], bool]) -> Mapping[Place, Place] | None:
+    """The new place of every node, or None when the two do not mean the same to the analysis.
+
+    `is_root` tells by the text of a function whether it is interpreted on its own.
+    """
     try:
         pairs: list[_Pair] = [
             (parse_source(Source(path="", text=old)), parse_source(Source(path="", text=new)))
@@ -38,7 +40,8 @@ def moves(old: str, new: str) -> Mapping[Place, Place] | None:
             # Added parentheses part an expression from the first name in it: rare, so give up.
             if place and goal and moved.setdefault(place, goal) != goal:
                 return None
-            if _works(one, before) is not _works(other, after):
+            texts = _text(one, before), _text(other, after)
+            if texts[0] != texts[1] and is_root(texts[0]) is not is_root(texts[1]):
                 return None
             pairs.extend(_fields(one, other))
         elif one != other:
@@ -57,8 +60,8 @@ def _place(node: ast.AST) -> Place | None:
     return None
 
 
-def _works(node: ast.AST, lines: Sequence[str]) -> bool:
-    """Whether the text of a function, comments included, makes it worth interpreting."""
+def _text(node: ast.AST, lines: Sequence[str]) -> str:
+    """The text of a function, comments included; empty for any other node."""
     if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        return False
-    return can_work("\n".join(lines[node.lineno - 1 : node.end_lineno]))
+        return ""
+    return "\n".join(lines[node.lineno - 1 : node.end_lineno])

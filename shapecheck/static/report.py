@@ -10,7 +10,8 @@ from pathlib import Path
 
 from shapecheck.diagnostics.model import Diagnostic, Severity
 from shapecheck.errors import ShapecheckError
-from shapecheck.static.analyse import Progress, analyse
+from shapecheck.static.analyse import Progress, analyse, root_test
+from shapecheck.static.contracts.lookup import Promises
 from shapecheck.static.entries import Entries, read_entries
 from shapecheck.static.outcome import Outcome, judged
 from shapecheck.static.packs.choose import choose_packs
@@ -156,7 +157,7 @@ def _outcome(
         return judged(entries, analyse(entries, inputs.progress, packs)), False
     state = [f"{pack.label} {pack.digest}" for pack in packs]
     cache, key = ResultCache(folder=folder), cache_key(entries.root, paths, state)
-    outcome = cache.get(key, entries)
+    outcome = cache.get(key, entries, root_test(Promises.of(packs)))
     if outcome is not None:
         return outcome, True
     outcome = judged(entries, analyse(entries, inputs.progress, packs))

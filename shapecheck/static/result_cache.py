@@ -14,7 +14,7 @@ import os
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -36,8 +36,8 @@ class ResultCache:
 
     folder: Path
 
-    def get(self, key: str, entries: Entries) -> Outcome | None:
-        """The outcome of this key if it still holds, else None."""
+    def get(self, key: str, entries: Entries, is_root: Callable[[str], bool]) -> Outcome | None:
+        """The outcome of this key if it still holds, else None; `is_root` as in `moves`."""
         try:
             checksum, _, body = self._file(key).read_bytes().partition(b"\n")
             if hashlib.sha256(body).hexdigest().encode() != checksum:
@@ -45,7 +45,7 @@ class ResultCache:
             kept = _decode(json.loads(zlib.decompress(body)))
         except (OSError, ValueError, KeyError, TypeError, AttributeError, zlib.error):
             return None
-        outcome = _brought_up(kept, entries)
+        outcome = _brought_up(kept, entries, is_root)
         if outcome is not None and outcome is not kept:
             self.put(key, outcome)
         return outcome
@@ -102,7 +102,9 @@ def _tool() -> Iterator[str]:
                 yield f"{name}:{state.st_size}:{state.st_mtime_ns}"
 
 
-def _brought_up(outcome: Outcome, entries: Entries) -> Outcome | None:
+def _brought_up(
+    outcome: Outcome, entries: Entries, is_root: Callable[[str], bool]
+) -> Outcome | None:
     """The outcome for the files as they are now, or None when it has to be found out anew."""
     root = entries.root
     if entries.states != outcome.entries or any((root / path).exists() for path in outcome.absent):
@@ -115,7 +117,7 @@ def _brought_up(outcome: Outcome, entries: Entries) -> Outcome | None:
         if text is None:
             return None
         if text != old:
-            places = moves(old, text)
+            places = moves(old, text, is_root)
             if places is None:
                 return None
             moved[path] = places

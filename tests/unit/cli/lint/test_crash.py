@@ -9,8 +9,10 @@ import pytest
 from click.testing import Result
 
 from shapecheck.static import analyse
-from shapecheck.static.index import ClassFacts, FunctionFacts
+from shapecheck.static.index import ClassFacts, FunctionFacts, ModuleFacts
+from shapecheck.static.loader import Source
 from shapecheck.static.machine import Machine
+from shapecheck.static.project import Project
 
 Lint = Callable[..., Result]
 
@@ -62,3 +64,23 @@ def test_nothing_hides_it(words: tuple[str, ...], shapecheck_lint: Lint) -> None
 def test_it_is_not_kept_in_the_cache(project: Path, shapecheck_lint: Lint) -> None:
     shapecheck_lint("src")
     assert not list((project / ".shapecheck_cache").glob("*.json.z"))
+
+
+def test_a_crash_while_a_file_is_indexed(
+    project: Path, shapecheck_lint: Lint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "src" / "b.py").write_text("import torch, draft\n")
+    real = Project.add
+
+    def add(self: Project, source: Source, name: str, *, is_package: bool) -> ModuleFacts | None:
+        if name == "b":
+            raise IndexError
+        return real(self, source, name, is_package=is_package)
+
+    monkeypatch.setattr(Project, "add", add)
+    result = shapecheck_lint("src", "--output-format", "concise")
+    assert result.exit_code == 2
+    assert [line.split(" ")[:2] for line in result.stdout.splitlines()] == [
+        ["a.py:5:33", "SHP301"],
+        ["b.py:1:1", "SHP901"],
+    ]
