@@ -85,6 +85,8 @@ def check(facts: Facts, verdicts: Verdicts) -> Iterator[Diagnostic]:
             continue
         odd, rest = _odd(cell, callers, facts)
         for caller in odd:
+            if origin(caller.size) in verdicts.causes:
+                continue
             verdicts.cells.add(cell)
             for size in (caller.size, *caller.others):
                 place = origin(size)
@@ -187,9 +189,10 @@ def _others(rest: list[_Caller]) -> Note:
     places: dict[Span, str] = {}
     for caller in rest:
         places.setdefault(caller.fact.span, origin_text(caller.size))
-    shown = [f"{span} {text}" for span, text in sorted(places.items(), key=lambda one: str(one[0]))]
+    spans = sorted(places, key=str)
+    shown = [f"{span} {places[span]}" for span in spans]
     more = f" and {len(shown) - 3} more" if len(shown) > 3 else ""
-    return Note(label="other callers", message=" · ".join(shown[:3]) + more)
+    return Note(label="other callers", message=" · ".join(shown[:3]) + more, others=tuple(spans))
 
 
 def _meets(cell: str, caller: _Caller, facts: Facts) -> list[Note]:

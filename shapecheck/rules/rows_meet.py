@@ -28,6 +28,7 @@ from collections.abc import Iterator
 from shapecheck.diagnostics.model import Certainty, Diagnostic, DimPair, Note, Span
 from shapecheck.rules.base import Rule, Verdicts
 from shapecheck.rules.chain import chain, handed_over
+from shapecheck.rules.handovers import ROWS, report
 from shapecheck.rules.owner_meetings import aligned_axes
 from shapecheck.static.counts import exceeds, rows_conflict
 from shapecheck.static.facts import Arms, Facts, Meeting, Slice
@@ -49,6 +50,11 @@ def verify(bs: int, num_draft_tokens: int):
     predict = torch.zeros(draft.shape[0])
     return draft + predict
 """
+
+
+def stated(facts: Facts, verdicts: Verdicts) -> Iterator[Diagnostic]:
+    """One finding for each count that a contract says is another."""
+    yield from report(RULE.code, RULE.name, facts, verdicts, ROWS)
 
 
 def check(facts: Facts, verdicts: Verdicts) -> Iterator[Diagnostic]:
@@ -161,4 +167,5 @@ RULE = Rule(
     bad=BAD,
     good=GOOD,
     check=check,
+    stated=stated,
 )

@@ -7,6 +7,7 @@ import re
 
 from shapecheck.diagnostics.model import Span
 from shapecheck.dims.expr import Poly
+from shapecheck.static.contracts.keeping import keep_field, promised_field
 from shapecheck.static.counts import count_symbol
 from shapecheck.static.facts import Split, Write
 from shapecheck.static.heap import Heap
@@ -118,6 +119,9 @@ def _read_field(frame: Frame, ref: ObjectRef, attribute: str, node: ast.expr) ->
     known = frame.state.heap.values.get((ref, attribute))
     if known is not None:
         return known
+    promised = promised_field(frame, ref, attribute)
+    if promised is not None:
+        return promised
     cls = ref.cls
     machine = frame.machine
     is_config = _names_config(node) or (cls is not None and is_config_name(cls.name))
@@ -317,6 +321,7 @@ def store_attribute(
                 if isinstance(plain, Tensor):
                     write = Write(tensor=plain, span=step.span, literal=_creates(node))
                     frame.machine.facts.saw_write(step.cell, write)
+            stored = keep_field(frame, ref, attribute, stored, node)
         else:
             stored = value
         weak = old is not None and len(targets) > 1

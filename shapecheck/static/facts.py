@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from shapecheck.diagnostics.model import Span
+from shapecheck.static.contracts.promise import Promise
 from shapecheck.static.symbols import Guard
-from shapecheck.static.values import Size, Tensor, Value
+from shapecheck.static.values import Const, Size, Tensor, Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +19,19 @@ class Pass:
     span: Span
     call: Span
     caller: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handover:
+    """A value put where a contract or a pack promises something, in a phase that may be unknown."""
+
+    cell: str
+    given: Tensor | Size | Const
+    promise: Promise
+    phase: str
+    guards: tuple[Guard, ...]
+    span: Span
+    where: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +131,9 @@ class Facts:
     """Everything one run observed, in the order of observation, without repetition."""
 
     passes: dict[tuple[str, Span], Pass] = field(default_factory=dict[tuple[str, Span], Pass])
+    handovers: dict[tuple[str, Span, str, Tensor | Size | Const], Handover] = field(
+        default_factory=dict[tuple[str, Span, str, Tensor | Size | Const], Handover]
+    )
     sized: set[str] = field(default_factory=set[str])
     destinations: dict[Span, str] = field(default_factory=dict[Span, str])
     splits: list[Split] = field(default_factory=list[Split])

@@ -35,6 +35,8 @@ def construct(
     made = Instance(ref)
     if init is not None:
         _postpone(frame, init, made, bind(frame, init, made, arguments, keywords, node))
+        if ref.pending is not None and frame.machine.promises.shapes(project, cls):
+            ref.pending()
         return made
     fields = [name for one in reversed(project.mro(cls)) for name in one.annotations]
     fields = list(dict.fromkeys(fields))

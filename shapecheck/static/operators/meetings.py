@@ -7,7 +7,7 @@ import ast
 from shapecheck.static.facts import EqualityTest, Meeting
 from shapecheck.static.guards import hangs_on_mode, single_branch
 from shapecheck.static.machine import Frame
-from shapecheck.static.values import UNKNOWN, DType, Plain, Tensor, Value
+from shapecheck.static.values import UNKNOWN, Const, DType, Plain, Size, Tensor, Value
 
 _COMPARISONS = {"compare", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or"}
 
@@ -21,7 +21,10 @@ def broadcast(frame: Frame, operator: str, left: Plain, right: Plain, node: ast.
     if not isinstance(right, Tensor):
         if operator in _COMPARISONS:
             return Tensor(left.dims, left.last, DType("bool"))
-        return left
+        if isinstance(right, Const | Size):
+            return left
+        # What is not known may be a tensor of a wider type.
+        return Tensor(left.dims, left.last, None, left.owned)
     meet(frame, operator, left, right, node)
     dtype = DType("bool") if operator in _COMPARISONS else None
     if left.dims is None or right.dims is None:
