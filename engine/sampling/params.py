@@ -51,10 +51,10 @@ class SamplingParams:
         if self.top_p < MIN_TOP_P:
             raise _refused("top_p", self.top_p, "use temperature=0 to take the best token always")
         self._real("min_p", 0.0, 1.0, "use 0 to keep the whole vocabulary")
-        most = MAX_PENALTY
-        self._real("repetition_penalty", 1 / most, most, f"stay within {1 / most:g} and {most:g}")
-        self._real("presence_penalty", -most, most, f"stay within {-most:g} and {most:g}")
-        self._real("frequency_penalty", -most, most, f"stay within {-most:g} and {most:g}")
+        most, bound = MAX_PENALTY, f"{MAX_PENALTY:g} is the strongest"
+        self._real("repetition_penalty", 1 / most, most, f"use 1 for no penalty; {bound}")
+        self._real("presence_penalty", -most, most, f"use 0 for no penalty; {bound}")
+        self._real("frequency_penalty", -most, most, f"use 0 for no penalty; {bound}")
         self._stops()
 
     @property
