@@ -107,7 +107,7 @@ def lint(
 
 
 def _stdin(asked: Asked) -> bytes | None:
-    return click.get_binary_stream("stdin").read() if "-" in asked.targets else None
+    return sys.stdin.buffer.read() if "-" in asked.targets else None
 
 
 def _progress() -> AbstractContextManager[Progress | None]:

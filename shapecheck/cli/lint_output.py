@@ -104,7 +104,8 @@ def summary_lines(left: Left, *, statistics: bool) -> list[str]:
         )
     if left.stale:
         lines.append(
-            f"{len(left.stale)} baseline entries are not reported any more; write the baseline anew"
+            f"entries of the baseline that are not found any more: {len(left.stale)}; "
+            "write it anew with --write-baseline"
         )
         lines += [f"  {one}" for one in left.stale[:_MAX_STALE]]
         if len(left.stale) > _MAX_STALE:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from shapecheck.cli.lint_settings import Given, LintSettings, decide
 from shapecheck.diagnostics.model import Diagnostic
 from shapecheck.errors import ShapecheckError
 from shapecheck.static.analyse import Progress
-from shapecheck.static.release import cache_folder, is_unpacked
+from shapecheck.static.release import CACHE_FLAG, cache_folder, is_unpacked
 from shapecheck.static.report import Inputs, Report, RootReport, run
 
 _STDIN = "-"
@@ -97,7 +98,7 @@ def _cache_of(settings: LintSettings) -> Callable[[Path], Path | None]:
     def folder(root: Path) -> Path | None:
         if not settings.cache:
             return None
-        if is_unpacked(root):
+        if is_unpacked(root) or os.environ.get(CACHE_FLAG):
             return cache_folder() / "results"
         if settings.project is not None:
             return settings.project / _CACHE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 
 @contextmanager
-def progress_bar() -> Iterator[Callable[[int, int], None]]:
+def progress_bar() -> Generator[Callable[[int, int], None]]:
     """While the context lasts, the function it gives shows how many of how many are done."""
     columns = TextColumn("analysing"), BarColumn(), MofNCompleteColumn(), TextColumn("functions")
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shapecheck.diagnostics.model import Certainty, Diagnostic, DimPair, Note, Span
 from shapecheck.dims.expr import Poly
 from shapecheck.rules.base import Verdicts
 from shapecheck.rules.chain import chain, conditions, handed_over, origin, place, reasons
 from shapecheck.static.contracts.promise import Case
-from shapecheck.static.counts import rows_conflict
+from shapecheck.static.counts import rows_conflict, units_of
 from shapecheck.static.facts import Facts, Handover
+from shapecheck.static.guards import single_branch
 from shapecheck.static.symbols import SizePoly, owner_conflict
 from shapecheck.static.values import Axis, Const, DType, Size, Tensor
 
@@ -91,14 +92,15 @@ def report(
 def _breach(handover: Handover) -> Breach | None:
     given = handover.given
     cases = handover.promise.in_phase(handover.phase)
-    faults = [fault for case in cases if (fault := _fault(given, case)) is not None]
+    single = single_branch(handover.guards)
+    faults = [fault for case in cases if (fault := _fault(given, case, single)) is not None]
     if not faults or len(faults) < len(cases):
         return None
     kind, found, expected, expected_text = min(faults, key=lambda one: _distance(one[1], one[2]))
     if isinstance(found, DType):
         text, size, primary = found.name, None, handover.span
     else:
-        text, size = str(found.poly), found
+        text, size = _in_words(found.poly) if kind == ROWS else str(found.poly), found
         primary = _lead(found, handover.span, kind)
     return Breach(
         handover=handover,
@@ -112,6 +114,27 @@ def _breach(handover: Handover) -> Breach | None:
     )
 
 
+_WORDS = {
+    "R": "bs",
+    "N": "num_draft_tokens",
+    "S": "num_steps",
+    "K": "num_speculative_tokens",
+    "topk": "topk",
+}
+
+
+def _in_words(poly: SizePoly) -> str:
+    """A count in the words of contracts: `len(seq_lens)*spec_steps` is `bs*num_steps`."""
+    units = units_of(poly)
+    if units is None:
+        return str(poly)
+    words = {
+        unit: Poly.symbol(replace(unit, name=_WORDS.get(unit.name, unit.name)))
+        for unit in units.symbols()
+    }
+    return str(units.substitute(words))
+
+
 def _lead(found: Size, span: Span, kind: str) -> Span:
     """The read of a model's size; of rows, the line that makes the tensor of so many."""
     if kind == ROWS:
@@ -123,11 +146,11 @@ def _lead(found: Size, span: Span, kind: str) -> Span:
 _Fault = tuple[str, Size | DType, SizePoly | None, str]
 
 
-def _fault(given: Tensor | Size | Const, case: Case) -> _Fault | None:
+def _fault(given: Tensor | Size | Const, case: Case, single: bool) -> _Fault | None:
     """The first axis, or the dtype, that an alternative does not allow."""
     if isinstance(given, Tensor):
         for mine, theirs in _axes(given, case):
-            kind = _conflict(mine, theirs)
+            kind = _conflict(mine, theirs, single)
             if kind and mine is not None and theirs is not None:
                 return kind, mine, theirs, str(theirs)
         known = given.dtype
@@ -135,7 +158,7 @@ def _fault(given: Tensor | Size | Const, case: Case) -> _Fault | None:
             return DTYPE, known, None, case.dtype
         return None
     size = given if isinstance(given, Size) else _literal(given)
-    kind = _conflict(size, case.size)
+    kind = _conflict(size, case.size, single)
     if kind and size is not None and case.size is not None:
         return kind, size, case.size, str(case.size)
     return None
@@ -158,7 +181,7 @@ def _axes(given: Tensor, case: Case) -> list[tuple[Axis, SizePoly | None]]:
     return list(zip(given.dims, case.axes, strict=True))[::-1]
 
 
-def _conflict(mine: Axis, theirs: SizePoly | None) -> str:
+def _conflict(mine: Axis, theirs: SizePoly | None, single: bool) -> str:
     if mine is None or theirs is None:
         return ""
     if owner_conflict(mine.poly, theirs):
@@ -166,7 +189,7 @@ def _conflict(mine: Axis, theirs: SizePoly | None) -> str:
     value = mine.poly.as_int()
     if value is not None and value > 0 and _exceeds(theirs, value):
         return ROWS
-    return ROWS if rows_conflict(mine.poly, theirs) else ""
+    return ROWS if rows_conflict(mine.poly, theirs, single_branch=single) else ""
 
 
 def _exceeds(poly: SizePoly, value: int) -> bool:
@@ -189,7 +212,7 @@ def _other_phase(handover: Handover, given: Tensor | Size | Const) -> str:
     if not handover.phase or isinstance(given, Const):
         return ""
     for case in handover.promise.cases:
-        if case.phase in ("", handover.phase) or _fault(given, case) is not None:
+        if case.phase in ("", handover.phase) or _fault(given, case, False) is not None:
             continue
         if isinstance(given, Tensor) and any(
             mine is not None and theirs is not None and mine.poly == theirs and mine.poly.symbols()

@@ -166,7 +166,7 @@ def _finding(cell: str, caller: _Caller, rest: list[_Caller], facts: Facts) -> D
     ]
     notes += chain(caller.size)
     notes.append(Note(label="passed to", message=cell, span=argument))
-    notes += _meets(cell, caller, facts.splits)
+    notes += _meets(cell, caller, facts)
     notes.append(
         Note(
             label="settle it",
@@ -194,8 +194,8 @@ def _others(rest: list[_Caller]) -> Note:
     return Note(label="other callers", message=" · ".join(shown[:3]) + more)
 
 
-def _meets(cell: str, caller: _Caller, splits: Iterable[Split]) -> list[Note]:
-    for split in splits:
+def _meets(cell: str, caller: _Caller, facts: Facts) -> list[Note]:
+    for split in facts.splits:
         for mine, other in ((split.left, split.right), (split.right, split.left)):
             if cell in passed_cells(other):
                 continue
@@ -203,7 +203,12 @@ def _meets(cell: str, caller: _Caller, splits: Iterable[Split]) -> list[Note]:
                 text = (
                     f"{split.field}, which is {other.poly} when it is live ({origin_text(other)})"
                 )
-                return [Note(label="meets", message=text, span=split.span)]
+                text = f"{split.field}, which is {live}"
+                notes = [Note(label="meets", message=text, span=split.span)]
+                joined = facts.joined.get(split.field)
+                if joined is not None:
+                    notes.append(Note(label="joined by", message="torch.cat", span=joined))
+                return notes
     return []
 
 

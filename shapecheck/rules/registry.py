@@ -8,8 +8,10 @@ from shapecheck.diagnostics.model import Diagnostic
 from shapecheck.errors import ShapecheckError
 from shapecheck.rules import (
     buffer_capacity,
+    dtype_owner,
     idle_differs,
     index_as_count,
+    internal_error,
     odd_one_out,
     owners_meet,
     pack_drift,
@@ -17,6 +19,7 @@ from shapecheck.rules import (
     silent_copy,
     unreadable_file,
     unused_suppression,
+    vocab_domain,
     wrong_dtype,
     wrong_owner,
     wrong_phase,
@@ -29,6 +32,8 @@ RULES: tuple[Rule, ...] = (
     wrong_owner.RULE,
     wrong_phase.RULE,
     owners_meet.RULE,
+    dtype_owner.RULE,
+    vocab_domain.RULE,
     rows_meet.RULE,
     index_as_count.RULE,
     idle_differs.RULE,
@@ -36,6 +41,7 @@ RULES: tuple[Rule, ...] = (
     buffer_capacity.RULE,
     silent_copy.RULE,
     pack_drift.RULE,
+    internal_error.RULE,
     unused_suppression.RULE,
     unreadable_file.RULE,
 )
@@ -72,7 +78,7 @@ def judge(facts: Facts) -> list[Diagnostic]:
 
 
 # Two owners' sizes in one place are what the tool is for.
-_LEADING = frozenset({"SHP201", "SHP202", "SHP301", "SHP302"})
+_LEADING = frozenset({"SHP201", "SHP202", "SHP301", "SHP302", "SHP305"})
 
 
 def _order(finding: Diagnostic) -> tuple[bool, str, int, int, str]:

@@ -21,7 +21,7 @@ from shapecheck.static.index import ClassFacts, FunctionFacts
 from shapecheck.static.indices import unused_indices
 from shapecheck.static.machine import ROOT_BUDGET, Frame, Machine, State
 from shapecheck.static.packs.drift import drifted
-from shapecheck.static.packs.load import Pack
+from shapecheck.static.packs.model import Pack
 from shapecheck.static.prefilter import can_work
 from shapecheck.static.project import Project, module_name
 from shapecheck.static.statements import run_body
@@ -90,15 +90,19 @@ def analyse(
 
 def _analyse(entries: Entries, progress: Progress | None, packs: tuple[Pack, ...]) -> Analysis:
     project = Project(entries.root, unreadable=dict(entries.unreadable))
+    promises = Promises.of(packs)
     roots: list[FunctionFacts] = []
     for file, source in entries.kept:
         name, is_package = module_name(file, entries.root)
         facts = project.add(source, name, is_package=is_package)
         if facts is not None:
             text = source.text.splitlines()
-            roots += [one for one in facts.functions if can_work(_segment(one, text))]
+            for one in facts.functions:
+                segment = _segment(one, text)
+                if can_work(segment) or promises.speaks_of(segment):
+                    roots.append(one)
     machine = Machine(project, Facts(), run_body, run_root, evaluate, call_function)
-    machine.promises = Promises.of(packs)
+    machine.promises = promises
     crashes: dict[str, Diagnostic] = {}
     for number, function in enumerate(roots):
         if progress is not None:
@@ -147,6 +151,7 @@ def run_root(machine: Machine, function: FunctionFacts, cls: ClassFacts | None) 
         receiver,
         (id(function), id(cls)),
     )
+    frame.acting = receiver.ref.owned if isinstance(receiver, Instance) else None
     frame.state.env.update(_parameters(frame, function, receiver))
     try:
         run_body(frame)

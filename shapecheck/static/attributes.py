@@ -25,7 +25,6 @@ from shapecheck.static.symbols import Ownership, Step, Symbol, owner_conflict
 from shapecheck.static.values import (
     UNKNOWN,
     ClassValue,
-    Const,
     DType,
     External,
     FunctionValue,
@@ -33,14 +32,12 @@ from shapecheck.static.values import (
     ModuleValue,
     ObjectRef,
     Plain,
-    Sequence,
     Shape,
     Size,
     Tensor,
     Union,
     Unknown,
     Value,
-    alternatives,
     join,
     lift,
     plain_values,
@@ -273,7 +270,8 @@ def tensor_by_name(
     span = _span(frame, node)
     symbol = Symbol(kind, owned.owner, "", owned)
     size = Size(Poly.symbol(symbol), (Step("read", _text(node), span),))
-    return Tensor(last=size, owned=owned)
+    dtype = DType("", owned.owner, (Step("read", _text(node), span),))
+    return Tensor(last=size, dtype=dtype, owned=owned)
 
 
 def name_owner(frame: Frame, name: str, node: ast.expr | ast.arg) -> Ownership | None:
@@ -395,24 +393,3 @@ def _global_value(frame: Frame, module: ModuleFacts, name: str, node: ast.expr) 
             inner = Frame(machine, module, None, None, State({}, Heap()), frame.depth + 1)
             machine.globals[key] = machine.evaluate(inner, node)
     return machine.globals[key]
-
-
-def describe(value: Value) -> str:
-    """A short text of a value, for debugging and tests."""
-    return " | ".join(_describe(choice.value) for choice in alternatives(value))
-
-
-def _describe(plain: Plain) -> str:
-    if isinstance(plain, Size):
-        return str(plain.poly)
-    if isinstance(plain, Tensor):
-        if plain.dims is None:
-            return f"[..., {plain.last.poly if plain.last else '?'}]"
-        return "[" + ", ".join(str(axis.poly) if axis else "?" for axis in plain.dims) + "]"
-    if isinstance(plain, Const):
-        return repr(plain.value)
-    if isinstance(plain, Sequence):
-        return "(" + ", ".join(describe(item) for item in plain.items) + ")"
-    if isinstance(plain, Unknown):
-        return f"?{plain.owned.owner}" if plain.owned else "?"
-    return type(plain).__name__

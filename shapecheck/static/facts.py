@@ -59,7 +59,7 @@ class EqualityTest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meeting:
-    """Two tensors whose axes an operator makes equal; `into` is the one written, if any."""
+    """Two tensors whose axes an operator makes equal; `calls` is the way there."""
 
     operator: str
     left: Tensor
@@ -69,6 +69,7 @@ class Meeting:
     cell: str
     where: str
     fills: bool = False
+    calls: tuple[int, ...] = ()
     single_branch: bool = False
     moded: bool = False
     tested: EqualityTest | None = None
@@ -106,6 +107,16 @@ class Arms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Lookup:
+    """`table[ids]`: the vocabulary the ids come from, and the one the table has rows for."""
+
+    ids: Size
+    rows: Size
+    span: Span
+    where: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UnusedIndex:
     """`x[:len(index)]` in a function that never uses the values of `index`."""
 
@@ -129,9 +140,13 @@ class Facts:
     meetings: dict[tuple[Span, Tensor, Tensor, bool], Meeting] = field(
         default_factory=dict[tuple[Span, Tensor, Tensor, bool], Meeting]
     )
+    vague: set[tuple[Span, tuple[int, ...]]] = field(
+        default_factory=set[tuple[Span, tuple[int, ...]]]
+    )
     slices: dict[tuple[Span, Size, Size], Slice] = field(
         default_factory=dict[tuple[Span, Size, Size], Slice]
     )
+    lookups: dict[Span, Lookup] = field(default_factory=dict[Span, Lookup])
     arms: dict[Span, Arms] = field(default_factory=dict[Span, Arms])
     unused_indices: dict[Span, UnusedIndex] = field(default_factory=dict[Span, UnusedIndex])
     guarded_copies: dict[Span, tuple[EqualityTest, str]] = field(
@@ -154,6 +169,11 @@ class Facts:
         writes = self.field_writes.setdefault(cell, [])
         if write not in writes:
             writes.append(write)
+
+    def saw_lookup(self, ids: Size | None, rows: Size | None, span: Span, where: str) -> None:
+        """Remember an index into a table when both vocabularies are known."""
+        if ids is not None and rows is not None and rows.poly.symbols():
+            self.lookups.setdefault(span, Lookup(ids=ids, rows=rows, span=span, where=where))
 
     def saw_creation(self, span: Span, *, owned: bool) -> None:
         """Count a tensor creation, owned when any axis carries an owner."""

@@ -78,6 +78,7 @@ def call_function(
         receiver,
         (*frame.calls, id(node)),
         list(frame.guards),
+        acting=_owner_at_work(receiver) or frame.acting,
     )
     before = frame.state.heap.log
     result = machine.run_body(inner)
@@ -125,6 +126,10 @@ def _holds_object(value: Value) -> bool:
     if isinstance(value, Sequence):
         return any(_holds_object(item) for item in value.items)
     return isinstance(value, Instance | FunctionValue | Mapping)
+
+
+def _owner_at_work(receiver: Value | None) -> Ownership | None:
+    return receiver.ref.owned if isinstance(receiver, Instance) else None
 
 
 def _is_self(frame: Frame, receiver: Value | None) -> bool:

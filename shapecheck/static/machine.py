@@ -34,7 +34,7 @@ class State:
 
 @dataclass(eq=False, slots=True)
 class Frame:
-    """One activation of a function."""
+    """One activation of a function; `acting` is the model whose object is at work, if known."""
 
     machine: Machine
     module: ModuleFacts
@@ -51,6 +51,8 @@ class Frame:
     returns: list[tuple[Value, tuple[Guard, ...], Heap]] = field(
         default_factory=list[tuple[Value, tuple[Guard, ...], Heap]]
     )
+
+    acting: Ownership | None = None
 
     @property
     def where(self) -> str:

@@ -24,6 +24,7 @@ _MAX_FILE_BYTES = 64 * 1024 * 1024
 _MAX_TOTAL_BYTES = 2 * 1024 * 1024 * 1024
 _PIP_SECONDS = 900
 _COMPLETE = ".complete"
+CACHE_FLAG = "SHAPECHECK_CACHE_DIR"
 
 
 class ReleaseError(ShapecheckError):
@@ -64,7 +65,7 @@ def parse_release(target: str) -> Release:
 
 def cache_folder() -> Path:
     """Where unpacked releases are kept: `$SHAPECHECK_CACHE_DIR`, else the user's cache."""
-    given = os.environ.get("SHAPECHECK_CACHE_DIR")
+    given = os.environ.get(CACHE_FLAG)
     if given:
         return Path(given).expanduser().absolute()
     base = os.environ.get("XDG_CACHE_HOME")

@@ -13,7 +13,7 @@ from shapecheck.static.analyse import Progress, analyse
 from shapecheck.static.entries import Entries, read_entries
 from shapecheck.static.outcome import Outcome, judged
 from shapecheck.static.packs.choose import choose_packs
-from shapecheck.static.packs.load import Pack
+from shapecheck.static.packs.model import Pack
 from shapecheck.static.release import fetch, parse_release
 from shapecheck.static.result_cache import ResultCache, cache_key
 from shapecheck.static.suppressions import apply_suppressions

@@ -3,7 +3,8 @@
 A section is one program. A line that has to be reported ends in `# error: CODE`. A section that
 shows a bug which lint cannot see says `Not seen by lint, because ...` instead, and fails on the day
 that lint reports something there. A section with a `diff` block is the program of the section
-before it with the lines of the diff exchanged, and has to be clean.
+before it with the lines of the diff exchanged, and has to be clean. A section with a `pack.toml`
+is linted with the pack in that file's folder.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 
 _HEADING = re.compile(r"^#{2,}\s+(?P<title>.+)$")
-_FENCE = re.compile(r"^```(?P<kind>python|diff)(?:\s+(?P<path>[\w./-]+))?\s*$")
+_FENCE = re.compile(r"^```(?P<kind>python|diff|toml)(?:\s+(?P<path>[\w./-]+))?\s*$")
 _EXPECTED = re.compile(r"\s*#\s*error:\s*(?P<codes>SHP\d+(?:\s*,\s*SHP\d+)*)")
 _UNSEEN = "Not seen by lint, because "
 
@@ -28,6 +29,11 @@ class Case:
     files: dict[str, str] = field(default_factory=dict[str, str])
     unseen: bool = False
     is_fix: bool = False
+
+    @property
+    def packs(self) -> tuple[str, ...]:
+        """The folders that hold a pack."""
+        return tuple(str(Path(path).parent) for path in self.files if path.endswith("pack.toml"))
 
     @property
     def expected(self) -> set[tuple[str, int, str]]:

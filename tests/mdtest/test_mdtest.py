@@ -10,12 +10,17 @@ from tests.mdtest.conftest import Case, read_cases
 
 def test_case(case: Case, tmp_path: Path) -> None:
     for path, text in case.files.items():
-        compile(text, path, "exec")
+        if not path.endswith(".toml"):
+            compile(text, path, "exec")
         file = tmp_path / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
-    report = run((str(tmp_path),))
-    found = {(one.primary.path, one.primary.line, one.code) for one in report.findings}
+    packs = tuple(str(tmp_path / folder) for folder in case.packs)
+    report = run((str(tmp_path),), pack_paths=packs)
+    found = {
+        (one.primary.path.removeprefix(f"{tmp_path}/"), one.primary.line, one.code)
+        for one in report.findings
+    }
     if case.unseen:
         assert not case.expected, "a section has either a verdict or `# error:` comments"
         assert not found, "lint sees this now: replace the verdict by `# error:` comments"

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 SIZES = frozenset({"hidden_size", "spec_hidden_size", "vocab_size"})
 ACCESSOR = "hidden_size_for"
+ACCESSOR_MODULE = "sglang.srt.speculative.eagle_info"
 PHASES = ("EagleDraftInput", "EagleDraftExtendInput")
 _TARGET = "target_worker.model_runner.model_config"
 # Class: its paths to the draft's config and to the target's; the first of a side is written.
@@ -63,7 +64,20 @@ class Mutant:
         start = self.column - 1
         assert line[start:].startswith(self.before), f"{self.name}: the source has changed"
         lines[self.line - 1] = line[:start] + self.after + line[start + len(self.before) :]
+        if self.rule == "accessor" and not _binds(text, self.after):
+            # Else the mutant would be a program that stops at an unknown name. At the end, so that
+            # every line keeps its number; the name is bound before any method runs.
+            lines.append(f"\nfrom {ACCESSOR_MODULE} import {self.after}\n")
         return "".join(lines)
+
+
+def _binds(text: str, name: str) -> bool:
+    """Whether a module defines or imports a name."""
+    return any(
+        (isinstance(node, ast.ImportFrom) and any(one.name == name for one in node.names))
+        or (isinstance(node, ast.ClassDef) and node.name == name)
+        for node in ast.walk(ast.parse(text))
+    )
 
 
 def mutants(path: str, text: str) -> Iterator[Mutant]:

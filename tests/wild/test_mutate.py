@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import textwrap
 
 from tests.wild.flips import listed
 from tests.wild.mutate import Mutant, mutants
@@ -45,6 +46,14 @@ def test_a_mutant_changes_one_read() -> None:
             if old != new
         ]
         assert changed == [mutant.line]
+
+
+def test_a_class_that_the_file_lacks_is_imported_behind_everything_else() -> None:
+    text = "def idle(worker):\n    return EagleDraftExtendInput.hidden_size_for(worker)\n"
+    (mutant,) = mutants("a.py", f"class Runner:\n{textwrap.indent(text, '    ')}")
+    applied = mutant.applied(f"class Runner:\n{textwrap.indent(text, '    ')}")
+    assert applied.splitlines()[2] == "        return EagleDraftInput.hidden_size_for(worker)"
+    assert applied.splitlines()[-1].endswith("import EagleDraftInput")
 
 
 def test_the_committed_list_is_one_mutant_a_place() -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from shapecheck.static.contracts.promise import Promise
 from shapecheck.static.contracts.reading import Place, read_promise
 from shapecheck.static.index import ClassFacts, FunctionFacts, ModuleFacts
-from shapecheck.static.packs.load import Name, Pack
+from shapecheck.static.packs.model import Name, Pack
 from shapecheck.static.project import Project, annotation_head
 
 
@@ -26,6 +26,8 @@ class Promises:
     _parameters: dict[tuple[FunctionFacts, str], Promise | None] = field(
         default_factory=dict[tuple[FunctionFacts, str], "Promise | None"]
     )
+    _words: frozenset[str] = frozenset()
+    _shapes: dict[ClassFacts, bool] = field(default_factory=dict[ClassFacts, bool])
     _phases: dict[FunctionFacts, str] = field(default_factory=dict[FunctionFacts, str])
 
     @staticmethod
@@ -35,7 +37,12 @@ class Promises:
         for pack in made.packs:
             made.named |= pack.promises
             made.phases |= pack.phases
+        made._words = frozenset(name.holder for name in made.named if name.holder)
         return made
+
+    def speaks_of(self, text: str) -> bool:
+        """Whether a text names a class or a function that a pack describes."""
+        return any(word in text for word in self._words)
 
     @property
     def count(self) -> int:
@@ -56,6 +63,17 @@ class Promises:
                 None,
             )
         return self._fields[key]
+
+    def shapes(self, project: Project, cls: ClassFacts) -> bool:
+        """Whether any field of a class has a promised shape."""
+        if cls not in self._shapes:
+            order = project.mro(cls)
+            homes = {(one.module.name, one.name) for one in order}
+            names = {name for one in order for name in one.annotations}
+            names |= {one.member for one in self.named if (one.module, one.holder) in homes}
+            promises = (self.of_field(project, cls, name) for name in names if name)
+            self._shapes[cls] = any(one is not None and one.cases for one in promises)
+        return self._shapes[cls]
 
     def _stated(self, cls: ClassFacts, name: str) -> Promise | None:
         known = self.named.get(Name(cls.module.name, cls.name, name))

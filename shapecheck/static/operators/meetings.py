@@ -49,10 +49,12 @@ def meet(
     tested: EqualityTest | None = None,
 ) -> None:
     """Record that two tensors' axes have to agree here."""
-    if _nothing_named(left) or _nothing_named(right):
+    span = frame.module.span(node)
+    if left.axis(0) is None or right.axis(0) is None:
+        frame.machine.facts.vague.add((span, frame.calls))
+    if (_nothing_named(left) or _nothing_named(right)) and not _two_dtypes(left, right):
         return
     single = single_branch(frame.guards)
-    span = frame.module.span(node)
     frame.machine.facts.meetings.setdefault(
         (span, left, right, single),
         Meeting(
@@ -64,11 +66,17 @@ def meet(
             cell=cell,
             where=frame.where,
             fills=fills,
+            calls=frame.calls,
             single_branch=single,
             moded=hangs_on_mode(frame.guards),
             tested=tested,
         ),
     )
+
+
+def _two_dtypes(left: Tensor, right: Tensor) -> bool:
+    owners = {one.dtype.owner for one in (left, right) if one.dtype is not None}
+    return len(owners - {""}) == 2
 
 
 def _nothing_named(tensor: Tensor) -> bool:

@@ -24,7 +24,8 @@ def view(frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: 
     dtype = source.dtype if source else None
     if given is None:
         return Tensor(dtype=dtype)
-    return Tensor(tuple(_solve(axis) for axis in given), dtype=dtype)
+    ids = source.ids if source else None
+    return Tensor(tuple(_solve(axis) for axis in given), dtype=dtype, ids=ids)
 
 
 def _solve(axis: Axis) -> Axis:
@@ -35,7 +36,9 @@ def flatten(
     frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call
 ) -> Value:
     source = tensor_of(args)
-    return Tensor((None,), dtype=source.dtype if source else None) if len(args) == 1 else Tensor()
+    if source is None or len(args) > 1:
+        return Tensor()
+    return Tensor((None,), dtype=source.dtype, ids=source.ids)
 
 
 def squeeze(

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from shapecheck.static.packs.load import Pack, load_pack
-from shapecheck.static.packs.manifest import MANIFEST, PackError, plain_name
+from shapecheck.static.packs.model import MANIFEST, Pack, PackError, plain_name
 from shapecheck.static.release import parse_release
 
 SHIPPED = Path(__file__).parents[2] / "packs"
@@ -35,44 +34,51 @@ def choose_packs(
         if not fitting:
             raise PackError(_misfit(path, packs, root, targets))
         chosen += fitting
-        taken |= {pack.manifest.package for pack in packs}
+        taken |= {pack.package for pack in packs}
     if shipped:
-        chosen += [
-            pack
-            for pack in shipped_packs()
-            if pack.manifest.package not in taken and _applies(pack, root, targets)
-        ]
+        for folder in sorted(SHIPPED.iterdir()):
+            if folder.name not in taken and (root / folder.name).is_dir():
+                chosen += [
+                    one for one in shipped_packs(folder.name) if _applies(one, root, targets)
+                ]
     return tuple(chosen)
 
 
 @cache
-def shipped_packs() -> tuple[Pack, ...]:
-    """Every pack that comes with the tool."""
+def shipped_packs(package: str) -> tuple[Pack, ...]:
+    """The packs for a package that come with the tool."""
     return tuple(
-        load_pack(file.parent, f"packs/{file.parent.relative_to(SHIPPED).as_posix()}")
-        for file in sorted(SHIPPED.rglob(MANIFEST))
+        _load(file.parent, f"packs/{file.parent.relative_to(SHIPPED).as_posix()}")
+        for file in sorted((SHIPPED / package).glob(f"*/{MANIFEST}"))
     )
+
+
+def _load(folder: Path, label: str) -> Pack:
+    # Late: pydantic reads the manifest, and most runs meet no package that has a pack.
+    from shapecheck.static.packs.load import load_pack
+
+    return load_pack(folder, label)
 
 
 def _packs_at(path: str) -> Iterator[Pack]:
     folder = Path(path)
     if (folder / MANIFEST).is_file():
-        yield load_pack(folder, folder.as_posix())
+        yield _load(folder, folder.as_posix())
         return
     files = sorted(folder.glob(f"*/{MANIFEST}")) if folder.is_dir() else []
     if not files:
         raise PackError(f"{path}: no pack there; a pack is a folder with a {MANIFEST}")
     for file in files:
-        yield load_pack(file.parent, file.parent.as_posix())
+        yield _load(file.parent, file.parent.as_posix())
 
 
 def _applies(pack: Pack, root: Path, targets: Iterable[str]) -> bool:
-    if not (root / pack.manifest.package).is_dir():
+    if not (root / pack.package).is_dir():
         return False
-    if not pack.manifest.versions:
+    if not pack.versions.text:
         return True
-    version = find_version(root, pack.manifest.package, pack.manifest.names, targets)
-    return version is not None and pack.covers(version)
+    version = find_version(root, pack.package, pack.distributions, targets)
+    return version is not None and pack.versions.holds(version)
 
 
 def find_version(
@@ -104,14 +110,14 @@ def _head(file: Path) -> str:
 
 
 def _misfit(path: str, packs: list[Pack], root: Path, targets: Iterable[str]) -> str:
-    pack = packs[0].manifest
-    if not any((root / one.manifest.package).is_dir() for one in packs):
+    pack = packs[0]
+    if not any((root / one.package).is_dir() for one in packs):
         return f"{path}: no target holds the package {pack.package}; give a target that does"
-    version = find_version(root, pack.package, pack.names, targets)
+    version = find_version(root, pack.package, pack.distributions, targets)
     if version is None:
         return (
-            f"{path}: it describes {pack.package} {pack.versions}, and no version of "
+            f"{path}: it describes {pack.package} {pack.versions.text}, and no version of "
             f"{pack.package} was found below {root}; remove `versions`, or lint a release"
         )
-    ranges = " or ".join(one.manifest.versions for one in packs)
+    ranges = " or ".join(one.versions.text for one in packs)
     return f"{path}: it describes {pack.package} {ranges}, this is {version}; widen `versions`"

@@ -7,8 +7,11 @@ from collections.abc import Iterable, Iterator
 from shapecheck.diagnostics.codes import NAMES
 from shapecheck.diagnostics.model import Diagnostic, Note
 from shapecheck.static.index import ClassFacts, FunctionFacts
-from shapecheck.static.packs.load import Name, Pack
-from shapecheck.static.project import Project
+from shapecheck.static.packs.model import Name, Pack
+from shapecheck.static.project import Project, annotation_head
+
+# What these give a class is no field or method that a pack would describe.
+_BARE_BASES = {"ABC", "Enum", "Exception", "Generic", "IntEnum", "Module", "Protocol", "object"}
 
 
 def drifted(project: Project, packs: Iterable[Pack]) -> Iterator[Diagnostic]:
@@ -64,7 +67,7 @@ def _has_field(project: Project, cls: ClassFacts, name: str) -> bool:
 def _has_foreign_base(project: Project, cls: ClassFacts) -> bool:
     """Whether a base lies outside the project: the name may come from there."""
     return any(
-        project.class_of(one.module, base) is None
+        annotation_head(base) not in _BARE_BASES and project.class_of(one.module, base) is None
         for one in project.mro(cls)
         for base in one.node.bases
     )

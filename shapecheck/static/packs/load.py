@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ast
-import hashlib
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from shapecheck.diagnostics.model import Span
@@ -14,58 +12,29 @@ from shapecheck.static.contracts.promise import Promise
 from shapecheck.static.contracts.reading import AnnotationError, Place, read_promise
 from shapecheck.static.index import ClassFacts, FunctionFacts, ModuleFacts, index_module
 from shapecheck.static.loader import UnreadableFileError, parse_source, read_source
-from shapecheck.static.packs.manifest import MANIFEST, Manifest, PackError, read_manifest
+from shapecheck.static.packs.manifest import read_manifest
+from shapecheck.static.packs.model import MANIFEST, Name, Pack, PackError
 from shapecheck.static.packs.versions import VersionRange
 
 _MAX_FILES = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
-    """One name that a pack speaks of: `module`, then a class, a function or what is in them."""
-
-    module: str
-    holder: str = ""
-    member: str = ""
-    parameter: str = ""
-
-    def __str__(self) -> str:
-        inner = ".".join(part for part in (self.holder, self.member) if part)
-        text = f"{self.module}:{inner}" if inner else self.module
-        return f"{text}({self.parameter})" if self.parameter else text
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pack:
-    """One pack; `promises` are by name, `phases` and `owners` are those of classes and methods."""
-
-    label: str
-    manifest: Manifest
-    texts: list[str] = field(default_factory=list[str])
-    promises: dict[Name, Promise] = field(default_factory=dict[Name, Promise])
-    phases: dict[Name, str] = field(default_factory=dict[Name, str])
-    spans: dict[Name, Span] = field(default_factory=dict[Name, Span])
-
-    @property
-    def digest(self) -> str:
-        """What tells two states of the pack apart."""
-        return hashlib.sha256("\0".join(self.texts).encode()).hexdigest()
-
-    def covers(self, version: str) -> bool:
-        """Whether the pack describes this version of its package."""
-        return VersionRange.parse(self.manifest.versions).holds(version)
-
-
 def load_pack(folder: Path, label: str) -> Pack:
     """The pack in a folder; PackError says which file, line and word is at fault."""
     manifest, text = read_manifest(folder / MANIFEST)
-    pack = Pack(label=label, manifest=manifest, texts=[text])
+    pack = Pack(
+        label=label,
+        package=manifest.package,
+        distributions=manifest.names,
+        versions=VersionRange.parse(manifest.versions),
+        texts=[text],
+    )
     for key, owner in manifest.owners.items():
         _add_owner(pack, key, owner, text)
     for number, file in enumerate(_stubs(folder)):
         if number >= _MAX_FILES:
             raise PackError(f"{folder}: more than {_MAX_FILES} stubs; name the pack's own folder")
-        _add_stub(pack, folder, file)
+        _add_stub(pack, folder, file, manifest.phases)
     return pack
 
 
@@ -86,7 +55,7 @@ def _add_owner(pack: Pack, key: str, owner: str, text: str) -> None:
     pack.spans[name] = span
 
 
-def _add_stub(pack: Pack, folder: Path, file: Path) -> None:
+def _add_stub(pack: Pack, folder: Path, file: Path, phases: tuple[str, ...]) -> None:
     inside = file.relative_to(folder)
     shown = f"{pack.label}/{inside.as_posix()}"
     try:
@@ -100,7 +69,7 @@ def _add_stub(pack: Pack, folder: Path, file: Path) -> None:
     parts = inside.with_suffix("").parts
     name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
     module = index_module(tree, name=name, path=shown, is_package=False, lines=source.lines)
-    place = Place(shown, f"the pack {pack.label}", strict=True, phases=pack.manifest.phases)
+    place = Place(shown, f"the pack {pack.label}", strict=True, phases=phases)
     try:
         pack.spans[Name(name)] = Span(path=shown, line=1)
         for cls in module.classes:

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import difflib
-import re
 import tomllib
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from shapecheck.errors import ShapecheckError
+from shapecheck.static.packs.model import PackError, plain_name
 from shapecheck.static.packs.versions import VersionRange
 
-MANIFEST = "pack.toml"
 _MAX_BYTES = 1024 * 1024
-
-
-class PackError(ShapecheckError):
-    """A pack that cannot be read; the text says where and what to do."""
 
 
 def _range(text: str) -> str:
@@ -44,11 +38,6 @@ class Manifest(BaseModel):
     def names(self) -> frozenset[str]:
         """The distributions that ship the package, as the index compares them."""
         return frozenset(plain_name(one) for one in self.distributions or (self.package,))
-
-
-def plain_name(name: str) -> str:
-    """The name of a distribution as the package index compares it."""
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def read_manifest(file: Path) -> tuple[Manifest, str]:
