@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,6 +13,7 @@ from shapecheck.errors import ShapecheckError
 
 LEVEL_FLAG = "SHAPECHECK"
 EVERY_FLAG = "SHAPECHECK_EVERY"
+_STRIDE = re.compile("[1-9][0-9]{0,17}")
 
 
 class Level(StrEnum):
@@ -33,17 +35,23 @@ class Settings:
 
 def parse(environ: Mapping[str, str]) -> Settings:
     """Settings from an environment; ShapecheckError lists the good values for a bad one."""
-    level = environ.get(LEVEL_FLAG, "").strip().lower() or Level.OFF
-    if level not in set(Level):
-        raise ShapecheckError(
-            f"{LEVEL_FLAG}={environ[LEVEL_FLAG]!r} is no level: use one of {', '.join(Level)}"
-        )
+    level = level_named(environ.get(LEVEL_FLAG, "").strip() or Level.OFF, LEVEL_FLAG)
     every = environ.get(EVERY_FLAG, "").strip() or "1"
-    if not every.isdecimal() or int(every) < 1:
+    if not _STRIDE.fullmatch(every):
         raise ShapecheckError(
             f"{EVERY_FLAG}={every!r} is no stride: use a whole number of 1 or more"
         )
-    return Settings(level=Level(level), every=int(every))
+    return Settings(level=level, every=int(every))
+
+
+def level_named(name: str, flag: str) -> Level:
+    """The level of that name; ShapecheckError lists the good ones, `flag` says where it stood."""
+    try:
+        return Level(name.lower())
+    except ValueError:
+        raise ShapecheckError(
+            f"{flag}={name!r} is no level: use one of {', '.join(Level)}"
+        ) from None
 
 
 @cache

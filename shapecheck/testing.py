@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 from shapecheck.dims.model import Dims, Size
-from shapecheck.dims.vocabulary import lookup
+from shapecheck.dims.vocabulary import lookup, near_misses
 from shapecheck.errors import ShapecheckError
 from shapecheck.runtime.tensors import dtype_names
 from shapecheck.spec import (
@@ -57,6 +58,7 @@ def make(
     """
     import torch
 
+    _refuse_sizes({"bs": bs, **sizes})
     generator = torch.Generator(device=device).manual_seed(seed)
     maker = _Maker(
         dims=dims,
@@ -101,6 +103,13 @@ class _Maker:
                 value = self._value(item.spec, f"{path}.{item.name}")
             if blank[item.name].init:
                 given[item.name] = value
+        for name, parameter in inspect.signature(cls).parameters.items():
+            if name not in given:  # an InitVar, or a parameter of the class's own __init__
+                if name in self.fields:
+                    self.used.add(name)
+                    given[name] = self.fields[name]
+                elif parameter.default is parameter.empty:
+                    raise _no_blank(f"{path}.{name}", name)
         return cls(**given)
 
     def _value(self, spec: Spec, path: str) -> object:
@@ -169,9 +178,22 @@ class _Maker:
             return field.default_factory()
         if spec.hint in _BLANKS:
             return _BLANKS[spec.hint]
-        raise ShapecheckError(
-            f"make: no blank value for {path}; give fields={{{field.name!r}: ...}}"
-        )
+        raise _no_blank(path, field.name)
+
+
+def _no_blank(path: str, name: str) -> ShapecheckError:
+    return ShapecheckError(f"make: no blank value for {path}; give fields={{{name!r}: ...}}")
+
+
+def _refuse_sizes(sizes: Mapping[str, int]) -> None:
+    for name, size in sizes.items():
+        if lookup(name) is None:
+            near = "".join(f"; did you mean {each}?" for each in near_misses(name)[:1])
+            raise ShapecheckError(
+                f"make: {name} is no name of the vocabulary{near or '; declare it'}"
+            )
+        if size < 0:
+            raise ShapecheckError(f"make: {name}={size}: give a size of 0 or more")
 
 
 class DistinctDims(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -13,6 +14,7 @@ from shapecheck.errors import ShapecheckError
 CLEAN, FINDINGS, FAULT = 0, 1, 2
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 def report_fault(error: BaseException) -> int:
@@ -34,6 +36,9 @@ def report_fault(error: BaseException) -> int:
     if isinstance(error, ShapecheckError):
         click.echo(f"shapecheck: {error}", err=True)
         _traceback(error)
+        return FAULT
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        click.echo(f"shapecheck: {error.strerror}; free some room and run again", err=True)
         return FAULT
     what = f"{type(error).__name__}: {error}".splitlines()[0][:200]
     remedy = "run again with SHAPECHECK_DEBUG=1 for the traceback and report it as a bug"

@@ -115,7 +115,7 @@ class Section:
         kept = tuple(item for item in items if isinstance(item, str))
         if len(kept) != len(items):
             raise self._not_a_list(key, "names")
-        return kept
+        return tuple(map(printable, kept))
 
     def _items(self, key: str, of: str) -> list[object]:
         value = self.values.get(key)
@@ -169,7 +169,7 @@ def read_config(source: Source, *, role: str) -> ConfigFile:
     try:
         given = Path(source)
         path = given / "config.json" if given.is_dir() else given
-        label = f"{Path(os.path.abspath(path)).parent.name}/{path.name}".lstrip("/")
+        label = printable(f"{Path(os.path.abspath(path)).parent.name}/{path.name}".lstrip("/"))
         return _parse(path, label)
     except ShapecheckError:
         raise
@@ -208,6 +208,11 @@ def _parse(path: Path, label: str) -> ConfigFile:
             f"holds {shown(root)}, not an object", "pass the config.json of a checkpoint"
         )
     return ConfigFile(label=label, path=str(path), text=text, root=cast("Json", root))
+
+
+def printable(text: str) -> str:
+    """The text with newlines and terminal commands escaped: a config may come from anyone."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 def shown(value: object) -> str:

@@ -5,9 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
-from pydantic import BaseModel, ConfigDict, PrivateAttr, field_serializer, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    PrivateAttr,
+    StrictInt,
+    field_serializer,
+    field_validator,
+)
 
 from shapecheck.dims.vocabulary import Owner, lookup, near_misses
 from shapecheck.errors import ShapecheckError
@@ -25,7 +32,7 @@ class Size(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    value: int | None
+    value: StrictInt | None
     owner: Owner
     origin: str
 
@@ -67,12 +74,16 @@ class Dims(BaseModel):
         return dict(sizes)
 
     # A mapping proxy can be neither pickled nor copied, and ranks are spawned with their Dims.
-    def __reduce__(self) -> tuple[Callable[..., Dims], tuple[dict[str, Size], str, str | None]]:
-        return _rebuilt, (dict(self.sizes), self.target_dtype, self.draft_dtype)
+    def __reduce__(self) -> tuple[Callable[..., Dims], tuple[type[Dims], dict[str, object]]]:
+        return _rebuilt, (type(self), {**dict(self), "sizes": dict(self.sizes)})
 
-    def __deepcopy__(self, memo: dict[int, object] | None = None) -> Dims:
+    def __deepcopy__(self, memo: dict[int, object] | None = None) -> Self:
         """Itself: nothing in it can change."""
         return self
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Itself, or a new Dims with these fields: checked, and with numbers of its own."""
+        return type(self)(**{**dict(self), **update}) if update else self
 
     def __hash__(self) -> int:
         return hash((frozenset(self._numbers.items()), self.target_dtype, self.draft_dtype))
@@ -132,24 +143,25 @@ class Dims(BaseModel):
         """Every name whose number this is, in order: what a wrong size may have been."""
         return [name for name, value in self._numbers.items() if value == number]
 
-    def with_sizes(self, **sizes: tuple[int, str]) -> Dims:
+    def with_sizes(self, **sizes: tuple[int, str]) -> Self:
         """A copy with sizes added or replaced, each given as (number, origin).
 
-        Raises ShapecheckError for a name outside the vocabulary or a number below 0.
+        Raises ShapecheckError for a name outside the vocabulary or what is no size.
         """
         added: dict[str, Size] = {}
-        for name, (value, origin) in sizes.items():
+        for name, given in sizes.items():
             declared = lookup(name)
             if declared is None:
                 raise ShapecheckError(self._missing(name))
-            if value < 0:
-                raise ShapecheckError(f"with_sizes({name}={value}): a size is 0 or more")
-            added[name] = Size(value=value, owner=declared.owner, origin=origin)
-        return Dims(
-            sizes={**self.sizes, **added},
-            target_dtype=self.target_dtype,
-            draft_dtype=self.draft_dtype,
-        )
+            try:
+                value, origin = given
+                added[name] = Size(value=value, owner=declared.owner, origin=origin)
+            except (TypeError, ValueError):  # pydantic's errors are ValueErrors
+                raise ShapecheckError(
+                    f"with_sizes({name}={given!r}): give (number, origin), the number whole and "
+                    "0 or more"
+                ) from None
+        return self.model_copy(update={"sizes": {**self.sizes, **added}})
 
     @staticmethod
     def from_configs(
@@ -187,5 +199,5 @@ class Dims(BaseModel):
         )
 
 
-def _rebuilt(sizes: dict[str, Size], target_dtype: str, draft_dtype: str | None) -> Dims:
-    return Dims(sizes=sizes, target_dtype=target_dtype, draft_dtype=draft_dtype)
+def _rebuilt(cls: type[Dims], fields: dict[str, object]) -> Dims:
+    return cls.model_validate(fields)

@@ -70,6 +70,12 @@ def model_config(file: ConfigFile) -> ModelConfig:
         heads, origin=f"{heads.origin}, which has no num_key_value_heads"
     )
     latent = body.integer(_LATENT)
+    if not latent and heads.value % kv_heads.value:
+        raise file.fault(
+            f"{body.prefix}num_key_value_heads is {kv_heads.value}, which {heads.value} attention "
+            "heads cannot share evenly",
+            f"set it to a number that divides {heads.value}",
+        )
     aux_layers, num_aux = _aux(body, outer)
     return ModelConfig(
         file=file,

@@ -203,7 +203,6 @@ def _meets(cell: str, caller: _Caller, facts: Facts) -> list[Note]:
                 text = (
                     f"{split.field}, which is {other.poly} when it is live ({origin_text(other)})"
                 )
-                text = f"{split.field}, which is {live}"
                 notes = [Note(label="meets", message=text, span=split.span)]
                 joined = facts.joined.get(split.field)
                 if joined is not None:

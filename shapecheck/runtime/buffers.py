@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar, overload
+from typing import TypeVar, overload
 
 from shapecheck.config import Level, settings
 from shapecheck.dims.model import Dims
@@ -13,9 +13,6 @@ from shapecheck.runtime.pairs import alike, judge_specs, paired, refuse_values, 
 from shapecheck.runtime.report import Reporter
 from shapecheck.runtime.stats import Tally, tally
 from shapecheck.spec import carrier_of, declare_carrier
-
-if TYPE_CHECKING:
-    pass
 
 T = TypeVar("T")
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TypeVar
 
 from shapecheck.dims.model import Dims
-from shapecheck.errors import ContractTextError
+from shapecheck.errors import ContractTextError, ShapecheckError
 from shapecheck.runtime.emit import Emitter
 from shapecheck.runtime.numbers import Numbers, variable
 from shapecheck.runtime.opened import Value
 from shapecheck.runtime.plan import judges
 from shapecheck.runtime.report import Reporter
 from shapecheck.runtime.stats import Tally
+from shapecheck.runtime.tensors import class_name
 from shapecheck.runtime.text import INDENT, Text, build
 from shapecheck.spec import CarrierSpec, contract_of, declare_carrier
 
@@ -32,13 +34,18 @@ def carrier(cls: type[T]) -> type[T]:
 
 def attach(cls: type, name: str, method: object) -> None:
     """Give `cls` the method, unless the user has a use for the name already."""
-    own = cls.__dict__.get(name)
-    if own is not None and own is not method:
+    own = getattr(cls, name, None)
+    ours = getattr(own, "__module__", "").startswith("shapecheck.runtime.")
+    if name in _field_names(cls) or (own is not None and not ours):
         raise ContractTextError(
             f"SHP101 contract-syntax: {cls.__name__}.{name} hides the method of a carrier; "
             "rename yours"
         )
     setattr(cls, name, method)
+
+
+def _field_names(cls: type) -> set[str]:
+    return {item.name for item in dataclasses.fields(cls)}
 
 
 def adopt(cls: type) -> None:
@@ -59,6 +66,8 @@ def check(self: object, dims: Dims | None = None, *, phase: str | None = None) -
     """
     cls = type(self)
     where = f"{cls.__qualname__.rpartition('<locals>.')[2]}.check"
+    if not isinstance(dims, Dims | None):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ShapecheckError(f"{where}: dims is {class_name(dims)}; pass the Dims of the engine")
     reporter = Reporter(where=where, phase=phase, dims=dims, tally=Tally(where))
     namespace = judges(reporter)
     emitter = Emitter(

@@ -31,6 +31,11 @@ def contract(function: object = None, /, *, phase: str | Enum | None = None) -> 
     malformed or would check nothing; a call raises ShapeContractError.
     """
     name = str(phase.value) if isinstance(phase, Enum) else phase
+    if name is not None and not (isinstance(name, str) and name):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ContractTextError(
+            f"SHP101 contract-syntax: @contract(phase={name!r}): name the phase, for example "
+            "phase='decode', or leave it out"
+        )
     if function is None:
         return lambda decorated: _decorate(decorated, name, depth=2)  # pyright: ignore
     return _decorate(function, name, depth=2)
@@ -46,6 +51,11 @@ def _decorate(function: object, phase: str | None, *, depth: int, static: bool =
             raise ContractTextError(
                 f"SHP101 contract-syntax: {function.__name__} is a class; put @carrier on a "
                 "dataclass that crosses, and @contract on functions"
+            )
+        case str():
+            raise ContractTextError(
+                f"SHP101 contract-syntax: @contract({function!r}): write "
+                f"@contract(phase={function!r})"
             )
         case _ if hasattr(function, "__code__"):
             declared = declare_contract(
@@ -74,14 +84,21 @@ def _rewrapped(found: object, phase: str | None, *, depth: int) -> object:
 
 def _property(found: property, phase: str | None, *, depth: int) -> property:
     parts = [found.fget, found.fset, found.fdel]
+    if not any(part is not None and _annotated(part) for part in parts):
+        raise ContractTextError(
+            f"SHP103 loose-dim: a property of {getattr(found.fget, '__qualname__', 'a callable')} "
+            "has no annotation, so its contract checks nothing; annotate what it returns, or "
+            "remove @contract"
+        )
     made = [
         part if part is None or not _annotated(part) else _decorate(part, phase, depth=depth + 1)
         for part in parts
     ]
-    if made == parts:
+    if made == parts:  # level off
         return found
     return property(*cast("list[Any]", made), doc=found.__doc__)
 
 
 def _annotated(part: Callable[..., object]) -> bool:
-    return any(hint is not None and hint != "None" for hint in part.__annotations__.values())
+    hints: dict[str, object] = getattr(part, "__annotations__", {})
+    return any(hint is not None and hint != "None" for hint in hints.values())

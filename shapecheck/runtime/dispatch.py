@@ -37,19 +37,20 @@ def _source(contract: FunctionContract, namespace: dict[str, object]) -> str:
     if given is not None:
         lines.append(f"    _sc_dims = {given}")
         if contract.dims_optional and contract.receiver is not None:
-            lines.append(
-                f"    if _sc_dims is None: _sc_dims = getattr({contract.receiver}, 'dims', None)"
-            )
+            lines += [
+                "    if _sc_dims is None:",
+                f"        _sc_dims = _sc_getattr({contract.receiver}, 'dims', None)",
+            ]
     elif contract.receiver is not None:
         lines += [
             f"    try: _sc_dims = {contract.receiver}.dims",
-            "    except AttributeError: _sc_dims = None",
+            "    except _sc_AttributeError: _sc_dims = None",
         ]
     else:
         lines.append("    _sc_dims = None")
     lines += [
-        "    _sc_plan = _sc_find(id(_sc_dims))",
-        "    if _sc_plan is None: _sc_plan = _sc_cold(_sc_dims)",
+        "    _sc_plan = _sc_find(_sc_id(_sc_dims))",
+        f"    if _sc_plan is None: _sc_plan = _sc_cold(_sc_dims, {contract.receiver})",
         f"    return {call}",
     ]
     return "\n".join([*lines, ""])

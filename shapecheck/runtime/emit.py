@@ -10,7 +10,7 @@ from shapecheck.errors import ContractTextError
 from shapecheck.runtime.guard import guard
 from shapecheck.runtime.numbers import Numbers, expression, solve, variable
 from shapecheck.runtime.opened import Opened, Value, as_tensor, tensor_in
-from shapecheck.runtime.report import Reporter, Site
+from shapecheck.runtime.report import Reporter, Site, shown
 from shapecheck.runtime.tensors import dtype_names
 from shapecheck.runtime.text import Text
 from shapecheck.spec import (
@@ -26,6 +26,7 @@ from shapecheck.spec import (
     alternative,
     carrier_of,
 )
+from shapecheck.spec.carrier import CarrierContract
 
 
 @dataclass(slots=True, eq=False)
@@ -74,14 +75,14 @@ class Emitter:
                 contract = carrier_of(cls)
                 self._class(code, path, (cls,))
                 opened.carriers.append((value, contract))
-                for item in contract.fields:
-                    name = self.text.fresh("f")
-                    self.text.line(f"{name} = {code}.{item.name}")
-                    self._open(Value(name, f"{path}.{item.name}", item.spec), opened)
+                for part in self._fields(value, contract):
+                    self._open(part, opened)
             case TupleSpec(items=items):
                 self._class(code, path, (tuple,))
                 site = self.reporter.site(Site(path=path, wanted=f"a tuple of {len(items)}"))
-                self.text.line(f"if len({code}) != {len(items)}: {self.fail('value', site, code)}")
+                self.text.line(
+                    f"if _sc_len({code}) != {len(items)}: {self.fail('value', site, code)}"
+                )
                 for position, item in enumerate(items):
                     name = self.text.fresh("f")
                     self.text.line(f"{name} = {code}[{position}]")
@@ -97,6 +98,20 @@ class Emitter:
             case OptionalSpec() | SequenceSpec() | UnionSpec():
                 opened.later.append(value)
 
+    def _fields(self, value: Value, contract: CarrierContract) -> list[Value]:
+        """The fields of a carrier; one that was never set is a finding, also at level warn."""
+        fields = [
+            (item, Value(self.text.fresh("f"), f"{value.path}.{item.name}", item.spec))
+            for item in contract.fields
+        ]
+        names = ", ".join(item.name for item, _ in fields)
+        site = self.reporter.site(Site(path=value.path, wanted=names))
+        with self.text.block("try:", conditional=False):
+            for item, part in fields:
+                self.text.line(f"{part.code} = {value.code}.{item.name}")
+        self.text.line(f"except _sc_AttributeError: {self.fail('unset', site, value.code)}")
+        return [part for _, part in fields]
+
     def _later(self, value: Value) -> None:
         code, path = value.code, value.path
         match value.spec:
@@ -111,7 +126,7 @@ class Emitter:
             case SequenceSpec(container=container, item=item):
                 self._class(code, path, (container,))
                 index, element = self.text.fresh("i"), self.text.fresh("e")
-                with self.text.block(f"for {index}, {element} in enumerate({code}):"):
+                with self.text.block(f"for {index}, {element} in _sc_enumerate({code}):"):
                     self.loops.append(index)
                     self.check([Value(element, f"{path}[{{}}]", item, value.alternatives)])
                     self.loops.pop()
@@ -120,7 +135,7 @@ class Emitter:
                 word = "if"
                 for item in items:
                     cls = self.text.constant("class", item.cls)
-                    with self.text.block(f"{word} isinstance({code}, {cls}):"):
+                    with self.text.block(f"{word} _sc_isinstance({code}, {cls}):"):
                         self.check([replace(value, spec=item)])
                     word = "elif"
             case _:
@@ -130,7 +145,7 @@ class Emitter:
         wanted = " or ".join(cls.__qualname__.rpartition("<locals>.")[2] for cls in classes)
         site = self.reporter.site(Site(path=path, wanted=wanted))
         name = self.text.constant("class", classes[0] if len(classes) == 1 else classes)
-        self.text.line(f"if not isinstance({code}, {name}): {self.fail('value', site, code)}")
+        self.text.line(f"if not _sc_isinstance({code}, {name}): {self.fail('value', site, code)}")
 
     def _guard(self, hints: Sequence[Value]) -> None:
         if not hints:
@@ -145,7 +160,7 @@ class Emitter:
         def fail(parameter: str, value: object) -> Exception:
             return _Wrong(sites[int(parameter.rpartition("_")[2])], value)
 
-        checked = guard(types, [value.path for value in hints], fail)
+        checked = guard(types, [shown(value.path) for value in hints], fail)
         if checked is None:
             return
         name = self.text.constant("guard", checked)
@@ -170,7 +185,7 @@ class Emitter:
     def _refuse_absent(self, value: Value, spec: TensorSpec) -> None:
         if absent_tensor(spec, self.numbers.dims, self.phase) is not None:
             raise ContractTextError(
-                f"SHP101 contract-syntax: {self.reporter.where}: {value.path} is "
+                f"SHP101 contract-syntax: {self.reporter.where}: {shown(value.path)} is "
                 f"[{spec.shape}], a width this pair does not have; annotate `| None`"
             )
 
@@ -179,7 +194,7 @@ class Emitter:
         site = self.reporter.site(Site(path=value.path, spec=spec, alternatives=value.alternatives))
         cls = self.text.constant("tensor", spec.cls)
         self.text.line(
-            f"if {code}.__class__ is not {cls} and not isinstance({code}, {cls}): "
+            f"if {code}.__class__ is not {cls} and not _sc_isinstance({code}, {cls}): "
             + self.fail("value", site, code)
         )
         axes = [self.numbers.rest(axis) for axis in spec.shape.axes]
@@ -188,7 +203,7 @@ class Emitter:
         if unknown:
             shape = self.text.fresh("s")
             self.text.line(f"{shape} = {code}.shape")
-            self.text.line(f"if len({shape}) != {len(axes)}: {self.fail('tensor', site, code)}")
+            self.text.line(f"if _sc_len({shape}) != {len(axes)}: {self.fail('tensor', site, code)}")
             self._bind(value, axes, shape, site)
         wanted = ", ".join(expression(axis) for axis in axes)
         tests = [f"{shape} != ({wanted}{',' if len(axes) == 1 else ''})"]
@@ -206,21 +221,21 @@ class Emitter:
             solved = solve(axis, sorted(unknown))
             if solved is None:
                 raise ContractTextError(
-                    f"SHP101 contract-syntax: {self.reporter.where}: {value.path}: axis {axis} "
-                    f"cannot be solved for {', '.join(sorted(unknown))}; give each an axis of its "
-                    "own in a tensor that is always there"
+                    f"SHP101 contract-syntax: {self.reporter.where}: {shown(value.path)}: axis "
+                    f"{axis} cannot be solved for {', '.join(sorted(unknown))}; give each an axis "
+                    "of its own in a tensor that is always there"
                 )
             factor, rest = solved
             quotient, left = self.text.fresh("q"), self.text.fresh("r")
             size = f"{shape}[{index}]" + (f" - ({expression(rest)})" if rest.terms else "")
-            self.text.line(f"{quotient}, {left} = divmod({size}, {factor})")
+            self.text.line(f"{quotient}, {left} = _sc_divmod({size}, {factor})")
             wrong = self.fail("tensor", site, value.code)
             self.text.line(f"if {left} or {quotient} < 0: {wrong}")
             self._assign(unknown.pop(), quotient, value.path)
 
     def _assign(self, name: str, number: str, path: str) -> None:
         numbers, held = self.numbers, variable(name)
-        self.reporter.binders.setdefault(name, []).append(path.replace("{}", "…"))
+        self.reporter.binders.setdefault(name, []).append(shown(path))
         if self.text.conditional or name in numbers.maybe:
             numbers.maybe.add(name)
             self.text.line(f"if {held} is None: {held} = {number}")

@@ -8,20 +8,26 @@ from collections.abc import Iterator
 from types import ModuleType, TracebackType
 from typing import Any, cast
 
-from shapecheck.config import Level, settings
+from shapecheck.config import Level, level_named, settings
 from shapecheck.errors import ShapecheckError
 from shapecheck.runtime.dispatch import dispatcher
 from shapecheck.runtime.plan import Mode
+from shapecheck.runtime.tensors import class_name
 from shapecheck.spec import contract_of
+
+_IMPORTED = "enable(%s): %s was imported before and stays off"
+_WRAPPED = "enable(%s): %s stays off below another decorator; put @contract above that one"
 
 log = logging.getLogger("shapecheck")
 Namespace = type | ModuleType
+# Where, which name, and what it was: None where the class had only inherited it.
+_Rebound = tuple[Namespace, str, object]
 
 
 class Undo:
     """Puts every attribute back that `enable` rebound, when called or at the end of a `with`."""
 
-    def __init__(self, rebound: list[tuple[Namespace, str, object]], still_off: list[str]) -> None:
+    def __init__(self, rebound: list[_Rebound], still_off: list[str]) -> None:
         self._rebound = rebound
         self.still_off = tuple(still_off)
 
@@ -29,7 +35,10 @@ class Undo:
         """Everything is as before `enable`; a second call changes nothing."""
         while self._rebound:
             space, name, before = self._rebound.pop()
-            setattr(space, name, before)
+            if before is None:
+                delattr(space, name)
+            else:
+                setattr(space, name, before)
 
     def __enter__(self) -> Undo:
         return self
@@ -47,33 +56,44 @@ def enable(target: Namespace, *, level: Level | str | None = None) -> Undo:
     """Enforce the contracts of a class, or of a module and its classes, from now on.
 
     `level` is that of SHAPECHECK, or strict where that is off. Attributes are rebound: bound
-    methods and names that other modules imported before stay off, and those names are logged and
-    listed in `still_off`. The result undoes it. Raises ShapecheckError when nothing has a contract.
+    methods, names that other modules imported before and contracts below another decorator stay
+    off, and those names are logged and listed in `still_off`. What a class inherits is rebound in
+    the class itself. The result undoes it. Raises ShapecheckError when nothing has a contract.
     """
+    if not isinstance(target, type | ModuleType):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ShapecheckError(
+            f"enable() of {class_name(target)}: pass the class or the module itself"
+        )
     now = settings()
-    chosen = Level(level) if level is not None else now.level
+    chosen = now.level if level is None else level_named(level, "enable: level")
     mode = Mode(level=Level.STRICT if chosen is Level.OFF else chosen, every=now.every)
-    rebound: list[tuple[Namespace, str, object]] = []
+    rebound: list[_Rebound] = []
     still_off: list[str] = []
     for space, name, before in list(_contracted(target)):
         made = _on(before, mode)
         if made is before:
+            if not _is_on(before):
+                still_off.append(f"{space.__name__}.{name}")
+                log.warning(_WRAPPED, target.__name__, still_off[-1])
             continue
+        rebound.append((space, name, vars(space).get(name)))
         setattr(space, name, made)
-        rebound.append((space, name, before))
-        still_off += _elsewhere(before, space)
+        for place in _elsewhere(before, space):
+            still_off.append(place)
+            log.warning(_IMPORTED, target.__name__, place)
     if not rebound:
         raise ShapecheckError(
             f"enable({target.__name__}): nothing here has a contract that is off; decorate with "
             "@contract, or set SHAPECHECK before the import"
         )
-    for place in still_off:
-        log.warning("enable(%s): %s was imported before and stays off", target.__name__, place)
     return Undo(rebound, still_off)
 
 
 def _contracted(target: Namespace) -> Iterator[tuple[Namespace, str, object]]:
-    for name, value in list(vars(target).items()):
+    found = dict(vars(target))
+    for base in target.__mro__[1:] if isinstance(target, type) else ():
+        found = {**vars(base), **found}
+    for name, value in found.items():
         if contract_of(value) is not None:
             yield target, name, value
         elif isinstance(value, type) and value.__module__ == target.__name__:
@@ -98,6 +118,12 @@ def _on(before: object, mode: Mode) -> object:
     if declared is None or before is not declared.function:
         return before
     return dispatcher(declared, mode)
+
+
+def _is_on(found: object) -> bool:
+    """Whether a dispatcher stands somewhere in it: wrappers copy the attributes of functions."""
+    inner = found.fget if isinstance(found, property) else getattr(found, "__func__", found)
+    return hasattr(inner, "__shapecheck_table__")
 
 
 def _elsewhere(before: object, home: Namespace) -> list[str]:

@@ -21,6 +21,11 @@ def invariant(target: F) -> F:
     """
     declared = contract_of(target)
     if declared is None:
+        if not hasattr(target, "__code__"):
+            raise ContractTextError(
+                f"SHP101 contract-syntax: @invariant cannot see into a {type(target).__name__}; "
+                "put it directly above the def"
+            )
         if len(inspect.signature(target).parameters) not in (1, 2):
             raise ContractTextError(
                 f"SHP101 contract-syntax: invariant {target.__qualname__} of a carrier takes "

@@ -53,7 +53,10 @@ def alike(buffer: Tensor | None, live: Tensor | None) -> bool:
     """Whether both are None, or the live tensor can be copied into the first rows of the buffer."""
     if buffer is None or live is None:
         return buffer is live
-    room, size = buffer.shape, live.shape
+    try:
+        room, size = buffer.shape, live.shape
+    except AttributeError:  # no tensor: cheaper to notice than to ask of every pair
+        return False
     return (
         buffer.dtype is live.dtype
         and room[1:] == size[1:]

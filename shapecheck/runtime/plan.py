@@ -74,6 +74,7 @@ def judges(reporter: Reporter) -> dict[str, object]:
         "_sc_tensor": reporter.tensor,
         "_sc_value": reporter.value,
         "_sc_absent": reporter.absent,
+        "_sc_unset": reporter.unset,
         "_sc_ids": values.ids,
         "_sc_holds": values.holds,
         "_sc_relates": values.relates,
@@ -176,7 +177,6 @@ class _Writer:
         known = emitter.numbers.known()
         bound, maybe = set(emitter.numbers.bound), set(emitter.numbers.maybe)
         given = "".join(f", {variable(each)}={variable(each)}" for each in known)
-        start = len(emitter.text.lines)
         with emitter.text.block(f"def {name}({value}{given}):", conditional=False):
             body = len(emitter.text.lines)
             self._direction(
@@ -186,7 +186,6 @@ class _Writer:
             emitter.text.lines[body:body] = [
                 INDENT * emitter.text.depth + f"{variable(each)} = None" for each in fresh
             ]
-        assert len(emitter.text.lines) > start
         emitter.numbers.bound, emitter.numbers.maybe = bound, maybe
         return name
 

@@ -69,8 +69,13 @@ class Reporter:
         """A value of another class: never shown by its repr."""
         site = self.sites[number]
         reach = self._reach(bound)
-        wanted = spec_text(reach, site.spec) if site.spec is not None else site.wanted
+        wanted = site.wanted
+        if site.spec is not None:
+            cls = site.spec.cls.__name__
+            wanted = spec_text(reach, site.spec) + (f" in a {cls}" if cls != "Tensor" else "")
         got = class_name(value)
+        if isinstance(value, tuple) and wanted.startswith("a tuple of"):
+            got = f"a tuple of {len(cast('tuple[object, ...]', value))}"
         raise self._error(
             finding(
                 "SHP205",
@@ -83,6 +88,26 @@ class Reporter:
                     "annotate `| None` if it may be missing"
                     if value is None
                     else "pass what the annotation says, or change the annotation",
+                ],
+            )
+        ) from None
+
+    def unset(
+        self, number: int, value: object, bound: Mapping[str, object], at: tuple[int, ...]
+    ) -> NoReturn:
+        """A carrier that lacks one of its fields."""
+        site = self.sites[number]
+        name = next(name for name in site.wanted.split(", ") if not hasattr(value, name))
+        raise self._error(
+            finding(
+                "SHP205",
+                self._reach(bound),
+                f"{site.path.format(*at)}.{name}",
+                "the field was never set",
+                [
+                    f"expected a value      got a {class_name(value)} without this field",
+                    *process_note(),
+                    "set every field before the carrier crosses; one that may be missing is None",
                 ],
             )
         ) from None
@@ -149,7 +174,12 @@ class Reporter:
         return ShapeContractError(diagnostic)
 
 
+def shown(path: str) -> str:
+    """The path of a site, with no index of a list chosen."""
+    return path.replace("{}", "…")
+
+
 def _before(places: Sequence[str], path: str) -> Sequence[str]:
     """The places that come before `path`, where it is one of them: no field binds for itself."""
-    own = path.replace("{}", "…")
+    own = shown(path)
     return places[: places.index(own)] or places if own in places else places

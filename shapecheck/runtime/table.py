@@ -5,12 +5,16 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
+from typing import Any, cast
 
+from shapecheck.config import Level
 from shapecheck.dims.model import Dims
+from shapecheck.errors import ShapeContractError
 from shapecheck.runtime.plan import Mode, Plan, compile_plan
 from shapecheck.runtime.report import Reporter, Site
 from shapecheck.runtime.stats import Tally
 from shapecheck.spec import FunctionContract, refuse_loose
+from shapecheck.spec.hints import refusal
 
 # Dims in use at once are few (one per adaptive width); two generations of this many are kept.
 GENERATION = 32
@@ -28,48 +32,64 @@ class PlanTable:
         self._contract = contract
         self._mode = mode
         self._tally = tally
+        self._dims_parameter = contract.dims_parameter
         self._turn = [0]
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a finaliser may call the method while it compiles
         self._young: dict[int, Plan] = {}
         self._old: dict[int, Plan] = {}
-        self._held: dict[int, object] = {}
-        self._held_old: dict[int, object] = {}
+        self._held: dict[int, Dims | None] = {}
+        self._held_old: dict[int, Dims | None] = {}
         self.find: Callable[[int], Plan | None] = self._young.get
 
-    def cold(self, source: object) -> Plan:
+    def cold(self, source: object, receiver: object = None) -> Plan:
         """The plan for the object that Dims come from; the bare function under torch.compile."""
         torch = sys.modules.get("torch")
         if torch is not None and torch.compiler.is_compiling():
             return self._contract.function
+        asked = self._dims_parameter is None or self._contract.dims_optional
+        if source is None and asked and isinstance(getattr(type(receiver), "dims", None), property):
+            source = cast(Any, receiver).dims  # an AttributeError in the property is not "no Dims"
         with self._lock:
+            if not self._admits(source):
+                return self._contract.function
+            if not isinstance(source, Dims):
+                source = None  # something else of that name: not held, it may hold the receiver
             plan = self._young.get(id(source)) or self._old.get(id(source))
             if plan is None:
                 plan = self._equal(source) or self._compile(source)
             self._keep(source, plan)
             return plan
 
-    def _equal(self, source: object) -> Plan | None:
+    def _equal(self, dims: Dims | None) -> Plan | None:
         """The plan of an equal Dims: a copy has the same numbers."""
-        if not isinstance(source, Dims):
+        if dims is None:
             return None
         for plans, held in ((self._young, self._held), (self._old, self._held_old)):
             for key, other in held.items():
-                if isinstance(other, Dims) and other == source:
+                if other == dims:
                     return plans[key]
         return None
 
-    def _compile(self, source: object) -> Plan:
-        dims = source if isinstance(source, Dims) else None
+    def _compile(self, dims: Dims | None) -> Plan:
         if dims is None:
-            self._refuse_as_dims(source)
             refuse_loose(self._contract.spec, names_bind=True)
         return compile_plan(self._contract, dims, self._mode, self._tally, self._turn)
 
-    def _refuse_as_dims(self, source: object) -> None:
-        """Raise ShapeContractError (SHP205) when a parameter annotated Dims got something else."""
+    def _admits(self, source: object) -> bool:
+        """Whether the source may stand where Dims is annotated, if it is.
+
+        Anything else is a ShapeContractError (SHP205), which level warn logs.
+        """
         name = self._contract.spec.dims_parameter
-        if name is None or (source is None and self._contract.dims_optional):
-            return
+        if name != self._dims_parameter:  # the dispatcher was written to look elsewhere
+            raise refusal(
+                f"{self._contract.where}({name})",
+                "Dims was not defined yet where @contract was applied",
+                "import it above the function",
+            )
+        optional = source is None and self._contract.dims_optional
+        if name is None or optional or isinstance(source, Dims):
+            return True
         reporter = Reporter(
             where=self._contract.where,
             phase=self._contract.phase,
@@ -77,9 +97,15 @@ class PlanTable:
             tally=self._tally,
             sites=[Site(path=f"argument {name}", wanted="Dims")],
         )
-        reporter.value(0, source, {}, ())
+        try:
+            reporter.value(0, source, {}, ())
+        except ShapeContractError as error:
+            if self._mode.level is not Level.WARN:
+                raise
+            reporter.log(error)
+        return False
 
-    def _keep(self, source: object, plan: Plan) -> None:
+    def _keep(self, source: Dims | None, plan: Plan) -> None:
         if len(self._young) >= GENERATION:
             old, held = dict(self._young), dict(self._held)
             # Plans leave the table before their Dims are let go, so no id is ever another's.

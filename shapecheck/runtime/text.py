@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 INDENT = "    "
+# Generated code calls these by names of its own: a parameter may be called `id` or `len`.
+_BUILTINS = (AttributeError, divmod, enumerate, getattr, id, isinstance, len)
 
 
 @dataclass(slots=True, eq=False)
@@ -57,6 +59,7 @@ def build(source: str, name: str, namespace: dict[str, object]) -> Callable[...,
     """The function `name` of `source`; tracebacks show its lines as long as it lives."""
     filename = f"<shapecheck {name} {id(namespace):x}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    namespace |= {f"_sc_{each.__name__}": each for each in _BUILTINS}
     exec(compile(source, filename, "exec"), namespace)
     made = namespace[name]
     assert callable(made)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, cast
 
 from shapecheck.dims.model import Dims
 from shapecheck.errors import ContractTextError
@@ -31,9 +32,10 @@ class Values:
         at: tuple[int, ...],
     ) -> None:
         """Token ids lie in [0, size); raises ShapeContractError (SHP305) naming the extremes."""
-        if not readable(tensor) or tensor.numel() == 0:
+        if capturing() or not readable(tensor) or tensor.numel() == 0:
             return
-        low, high = int(tensor.min()), int(tensor.max())
+        whole = tensor.long()  # torch finds no extremes of most unsigned dtypes
+        low, high = int(whole.min()), int(whole.max())
         if low >= 0 and high < size:
             return
         place = self._reporter.sites[site]
@@ -83,10 +85,10 @@ class Values:
     ) -> None:
         import torch
 
+        if capturing() or not all(map(readable, tensors_in([*values, *named.values()]))):
+            return
         verdict = invariant(*values, **named)
         if isinstance(verdict, torch.Tensor):
-            if not readable(verdict):
-                return
             verdict = bool(verdict.all())
         if verdict is not True and verdict is not False:
             raise ContractTextError(
@@ -105,10 +107,34 @@ class Values:
 
 
 def readable(tensor: Tensor) -> bool:
-    """Whether the tensor has data: it is neither on meta nor fake."""
+    """Whether the tensor has data of its own: it is not on meta, fake, or inside vmap or grad."""
+    from torch._C._functorch import is_functorch_wrapped_tensor
     from torch._subclasses.fake_tensor import FakeTensor
 
-    return not (tensor.is_meta or isinstance(tensor, FakeTensor))
+    wrapped = is_functorch_wrapped_tensor(tensor)
+    return not (tensor.is_meta or wrapped or isinstance(tensor, FakeTensor))
+
+
+def tensors_in(values: Iterable[object]) -> Iterator[Tensor]:
+    """Every tensor among the values, carriers, lists and tuples opened."""
+    import torch
+
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, list | tuple):
+            yield from tensors_in(cast("Iterable[object]", value))
+        elif dataclasses.is_dataclass(value):
+            yield from tensors_in(
+                getattr(value, item.name, None) for item in dataclasses.fields(value)
+            )
+
+
+def capturing() -> bool:
+    """Whether a CUDA graph is being captured: reading data would end it, kernels would join it."""
+    import torch
+
+    return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
 
 
 def _dims(invariant: Invariant, dims: Dims | None) -> tuple[Dims | None, ...]:

@@ -6,9 +6,10 @@ import dataclasses
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import get_args
 
 from shapecheck.errors import ContractTextError
-from shapecheck.spec.hints import ATTRIBUTE, read_hint, refusal, undefined
+from shapecheck.spec.hints import ATTRIBUTE, mentions_tensor, read_hint, refusal, undefined
 from shapecheck.spec.model import (
     CarrierSpec,
     FieldSpec,
@@ -106,8 +107,17 @@ def declare_carrier(
             f"SHP101 contract-syntax: {mark} marks a dataclass and {cls!r} is none (yet); write "
             f"{mark} above @dataclass"
         )
+    for base in getattr(cls, "__orig_bases__", ()):
+        if any(map(mentions_tensor, get_args(base))):
+            raise refusal(
+                cls.__name__,
+                "a tensor or carrier in the brackets of a base would not be checked",
+                "annotate the field in this class",
+            )
     invariants = tuple(
-        value for value in _attributes(cls) if getattr(value, "__shapecheck_invariant__", False)
+        value
+        for value in _attributes(cls)
+        if getattr(value, "__shapecheck_invariant__", None) is True
     )
     contract = CarrierContract(
         cls, Scope.of_class(cls, depth + 1), static_buffers, live, invariants

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import collections.abc
 import inspect
+import keyword
 import types
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Union, cast, get_args, get_origin
+from typing import Annotated, Any, ForwardRef, TypeVar, Union, cast, get_args, get_origin
 
 from shapecheck.dims.model import Dims
 from shapecheck.errors import ContractTextError
 from shapecheck.spec.carrier import CarrierContract, Invariant
-from shapecheck.spec.hints import ATTRIBUTE, mentions_tensor, read_hint, refusal, undefined
+from shapecheck.spec.hints import ATTRIBUTE, mentions_tensor, read_hint, refusal, unalias, undefined
 from shapecheck.spec.model import (
     CarrierSpec,
     ContractSpec,
@@ -36,6 +37,7 @@ _YIELDS = (
 )
 _SELF: object = vars(typing)["Self"]
 _RECEIVERS = ("self", "cls")
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 @dataclass(slots=True, eq=False)
@@ -66,15 +68,17 @@ class FunctionContract:
     def name(self) -> str:
         """The name of the function, fit for generated code: a lambda has none of its own."""
         name = self.function.__name__
-        return name if name.isidentifier() else "contracted"
+        return name if name.isidentifier() and not keyword.iskeyword(name) else "contracted"
 
     @property
     def receiver(self) -> str | None:
-        """The name of `self` or `cls`, or None for a plain function."""
+        """The name of `self` or `cls`, whatever a method calls it; None for a plain function."""
         first = next(iter(self.signature.parameters.values()), None)
-        if self.static or first is None or first.annotation is not inspect.Parameter.empty:
+        if self.static or first is None or first.kind not in _POSITIONAL:
             return None
-        return first.name if first.name in _RECEIVERS else None
+        body = self.where.rpartition(".")[0]
+        bare = first.annotation is inspect.Parameter.empty
+        return first.name if first.name in _RECEIVERS or (body and bare) else None
 
     @property
     def spec(self) -> ContractSpec:
@@ -112,7 +116,8 @@ class FunctionContract:
         for name, annotation in self.function.__annotations__.items():
             if name not in self._hints:
                 try:
-                    self._hints[name] = _own(self.scope.evaluate(annotation, owner), owner)
+                    hint = self.scope.evaluate(annotation, owner)
+                    self._hints[name] = _own(hint, owner, self.scope)
                 except NameError as error:
                     missing = missing or error.name or str(error)
         return missing
@@ -122,13 +127,19 @@ class FunctionContract:
         dims_parameter: str | None = None
         for name, parameter in self.signature.parameters.items():
             where = f"{self.where}({name})"
-            if name == self.receiver and name == "self" and owner is not None:
+            if name == self.receiver == "self" and name not in hints and owner is not None:
                 if isinstance(owner.__dict__.get(ATTRIBUTE), CarrierContract):
                     parameters.append(ParameterSpec(name=name, spec=CarrierSpec(cls=owner)))
             elif name in hints:
                 if _is_dims(hints[name]):
+                    if dims_parameter is not None:
+                        raise refusal(
+                            where,
+                            f"{dims_parameter} is annotated Dims too",
+                            "annotate the one that the tensors do not follow `object`",
+                        )
                     dims_parameter = name
-                    self.dims_optional = hints[name] is not Dims
+                    self.dims_optional = _admits_none(hints[name])
                     continue
                 spec = read_hint(hints[name], where)
                 if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
@@ -178,11 +189,17 @@ def declare_contract(
     Raises ContractTextError: SHP101, SHP102 for an annotation, SHP103 for a contract that would
     check nothing.
     """
+    signature = inspect.signature(function)
+    for name in signature.parameters:
+        if name.startswith("_sc_"):
+            raise refusal(
+                function.__qualname__, f"parameter {name} has our prefix", "rename the parameter"
+            )
     contract = FunctionContract(
         function=function,
         phase=phase,
         scope=Scope.of_function(function, depth + 1),
-        signature=inspect.signature(function),
+        signature=signature,
         static=static,
     )
     contract.resolve(at_decoration=True)
@@ -199,23 +216,38 @@ def declare_contract(
 def contract_of(function: object) -> FunctionContract | None:
     """The contract of a function, method, classmethod, staticmethod or property, or None."""
     if isinstance(function, property):
-        function = function.fget
+        parts = map(contract_of, (function.fget, function.fset, function.fdel))
+        return next((part for part in parts if part is not None), None)
     found = getattr(getattr(function, "__func__", function), ATTRIBUTE, None)
     return found if isinstance(found, FunctionContract) else None
 
 
 def _is_dims(hint: object) -> bool:
-    return hint is Dims or (type(None) in get_args(hint) and Dims in get_args(hint))
+    hint = unalias(hint)
+    if get_origin(hint) is Annotated:
+        return _is_dims(get_args(hint)[0])
+    if _admits_none(hint):
+        return any(_is_dims(arg) for arg in get_args(hint))
+    return isinstance(hint, type) and issubclass(hint, Dims)
 
 
-def _own(hint: object, owner: type | None) -> object:
-    """`hint` with the class put where it says `Self`; NameError until the class exists."""
+def _admits_none(hint: object) -> bool:
+    return get_origin(hint) in (Union, types.UnionType) and type(None) in get_args(hint)
+
+
+def _own(hint: object, owner: type | None, scope: Scope) -> object:
+    """`hint` with classes put where it says `Self` or a TypeVar with a string for its bound.
+
+    Raises NameError until the class exists.
+    """
+    if isinstance(hint, TypeVar) and isinstance(hint.__bound__, ForwardRef):
+        return scope.evaluate(hint.__bound__.__forward_arg__, owner)
     if hint is _SELF:
         if owner is None:
             raise NameError("Self", name="Self")
         return owner
     args = get_args(hint)
-    kept = tuple(_own(arg, owner) for arg in args)
+    kept = tuple(_own(arg, owner, scope) for arg in args)
     if all(new is old for new, old in zip(kept, args, strict=True)):
         return hint
     if isinstance(hint, types.UnionType):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import collections.abc
+import inspect
 import types
 import typing
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Annotated, Any, NewType, Union, cast, get_args, get_origin
+from typing import Annotated, Any, ForwardRef, NewType, TypeVar, Union, cast, get_args, get_origin
 
 from jaxtyping import AbstractArray
 
@@ -25,6 +27,7 @@ from shapecheck.spec.model import (
     TupleSpec,
     UnionSpec,
 )
+from shapecheck.spec.scope import Scope
 
 ATTRIBUTE = "__shapecheck__"
 _SEQUENCES = (list, collections.abc.Sequence, collections.abc.MutableSequence)
@@ -36,7 +39,9 @@ def read_hint(hint: object, where: str) -> Spec:
     Raises ContractTextError (SHP101, SHP102) for a tensor or carrier in a place that could not be
     checked, and for a malformed shape string.
     """
-    hint = _unalias(hint)
+    hint = unalias(hint)
+    if isinstance(hint, ForwardRef):
+        raise refusal(where, "a TypeVar's bound is a string", "write the class itself as bound")
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated and (mentions_tensor(hint) or any(map(_is_mark, args))):
         return _marked(read_hint(args[0], where), args[1:], where)
@@ -54,11 +59,18 @@ def read_hint(hint: object, where: str) -> Spec:
         return SequenceSpec(container=cast(type, origin), item=read_hint(args[0], where))
     if isinstance(hint, type) and ATTRIBUTE in vars(hint):
         return CarrierSpec(cls=hint)
+    if (
+        isinstance(origin, type)
+        and ATTRIBUTE in vars(origin)
+        and not any(map(mentions_tensor, args))
+    ):
+        return CarrierSpec(cls=origin)  # a generic carrier of other things
     if isinstance(hint, type):
         raise refusal(
             where,
-            f"{hint.__name__} inherits from a carrier and is none itself",
-            f"put @carrier above {hint.__name__}, or annotate with its base",
+            f"{hint.__name__} has tensor fields and is no carrier itself, so they would not be "
+            "checked",
+            f"put @carrier above {hint.__name__} (a dataclass), or annotate with a carrier",
         )
     raise refusal(
         where,
@@ -69,12 +81,12 @@ def read_hint(hint: object, where: str) -> Spec:
 
 def mentions_tensor(hint: object) -> bool:
     """Whether a tensor annotation or a carrier occurs anywhere in `hint`."""
-    hint = _unalias(hint)
+    hint = unalias(hint)
     if is_tensor_hint(hint):
         return True
     if isinstance(hint, type) and get_origin(hint) is None:
-        return hasattr(hint, ATTRIBUTE)
-    if get_origin(hint) is typing.Literal:
+        return hasattr(hint, ATTRIBUTE) or any(map(mentions_tensor, _record_fields(hint)))
+    if get_origin(hint) in (typing.Literal, type):  # a class as an argument is no tensor
         return False
     return any(
         mentions_tensor(arg)
@@ -82,6 +94,25 @@ def mentions_tensor(hint: object) -> bool:
         for arg in (cast("list[object]", part) if isinstance(part, list) else [part])
         if arg is not None
     )
+
+
+def _record_fields(cls: type) -> Iterator[object]:
+    """The field hints of a dataclass, NamedTuple or TypedDict, classes and unreadable ones aside.
+
+    What such a class holds crosses with it, so a tensor in it must not go unchecked.
+    """
+    named = tuple in cls.__mro__ and hasattr(cls, "_fields")
+    if not (named or hasattr(cls, "__dataclass_fields__") or typing.is_typeddict(cls)):
+        return
+    for base in cls.__mro__:
+        scope = Scope(base.__module__, base.__qualname__, {})
+        for annotation in inspect.get_annotations(base).values():
+            try:
+                hint = scope.evaluate(annotation, base)
+            except Exception:  # another's annotation: it may say anything, or nothing yet
+                continue
+            if is_tensor_hint(hint) or not isinstance(hint, type):
+                yield hint
 
 
 def is_tensor_hint(hint: object) -> bool:
@@ -131,14 +162,18 @@ def _union(args: tuple[object, ...], where: str) -> Spec:
         union: Spec = _phased(items, where)
     else:
         specs = [read_hint(item, where) for item in items]
-        carriers = tuple(spec for spec in specs if isinstance(spec, CarrierSpec))
+        # A subclass before its base: the first class that a value is an instance of is checked.
+        carriers = sorted(
+            (spec for spec in specs if isinstance(spec, CarrierSpec)),
+            key=lambda spec: -len(spec.cls.__mro__),
+        )
         if len(carriers) != len(specs):
             raise refusal(
                 where,
                 "only carriers can be told apart in a union",
                 'give each alternative its phase("..."), or split the field',
             )
-        union = UnionSpec(items=carriers)
+        union = UnionSpec(items=tuple(carriers))
     return OptionalSpec(item=union) if len(items) != len(args) else union
 
 
@@ -156,7 +191,7 @@ def _phased(items: list[object], where: str) -> PhasedSpec:
 
 
 def _phase(hint: object) -> str | None:
-    hint = _unalias(hint)
+    hint = unalias(hint)
     if get_origin(hint) is not Annotated:
         return None
     return next((mark.name for mark in get_args(hint)[1:] if isinstance(mark, InPhase)), None)
@@ -190,6 +225,8 @@ def _is_mark(mark: object) -> bool:
 def _on_tensors(spec: Spec, where: str, mark: str, **change: Any) -> Spec:
     match spec:
         case TensorSpec():
+            if any(getattr(spec, key) not in (None, model) for key, model in change.items()):
+                raise refusal(where, f"{mark}(...) says both models", "keep one mark")
             return replace(spec, **change)
         case OptionalSpec(item=item):
             return OptionalSpec(item=_on_tensors(item, where, mark, **change))
@@ -199,10 +236,14 @@ def _on_tensors(spec: Spec, where: str, mark: str, **change: Any) -> Spec:
             raise refusal(where, f"{mark}(...) marks a tensor", "put it around the tensor itself")
 
 
-def _unalias(hint: object) -> object:
+def unalias(hint: object) -> object:
+    """What a NewType, a `type` alias or a bound TypeVar stands for."""
     while True:
         if isinstance(hint, NewType):
             hint = hint.__supertype__
+        elif isinstance(hint, TypeVar) and (hint.__bound__ or hint.__constraints__):
+            # Not the TypeVar itself: a tensor or carrier that it stands for would go unchecked.
+            hint = hint.__bound__ or Union[hint.__constraints__]  # noqa: UP007  # known only here
         elif type(hint).__name__ == "TypeAliasType":  # `type X = ...`, Python 3.12
             hint = cast(Any, hint).__value__
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import sys
 import types
 import typing
@@ -52,7 +53,8 @@ class Scope:
         if owner is not None:
             namespace.setdefault(owner.__name__, owner)
             for name, value in vars(owner).items():
-                if name not in module:  # a nested class; an attribute hides no import
+                # A nested class; an attribute hides no import, and a method `list` no builtin.
+                if name not in module and (isinstance(value, type) or not hasattr(builtins, name)):
                     namespace.setdefault(name, value)
         holder = SimpleNamespace(__annotations__={"hint": annotation})
         return typing.get_type_hints(

@@ -72,19 +72,32 @@ def cache_folder() -> Path:
     return (Path(base) if base else Path.home() / ".cache").absolute() / "shapecheck"
 
 
+<<<<<<< HEAD
 def is_unpacked(folder: Path) -> bool:
     """Whether a folder is a release that `fetch` put there."""
     return (folder / _COMPLETE).is_file() and folder.is_relative_to(cache_folder())
 
 
 def fetch(release: Release, *, suffixes: tuple[str, ...] = (".py", ".pyi")) -> Path:
+=======
+def is_cached(release: Release, *, suffixes: tuple[str, ...] = (".py", ".pyi")) -> bool:
+    """Whether `fetch` would need no network."""
+    return (_home(release, suffixes) / _COMPLETE).is_file()
+
+
+def fetch(
+    release: Release,
+    *,
+    suffixes: tuple[str, ...] = (".py", ".pyi"),
+    max_file_bytes: int = _MAX_FILE_BYTES,
+) -> Path:
+>>>>>>> lint
     """The folder with the release's files of these suffixes, fetched when it is not cached.
 
     Raises ReleaseError when the index has no such wheel or cannot be reached; nothing
     half-written stays behind.
     """
-    kind = "-".join(sorted(suffix.strip(".") for suffix in suffixes))
-    final = cache_folder() / "releases" / kind / release.folder_name
+    final = _home(release, suffixes)
     if (final / _COMPLETE).is_file():
         return final
     try:
@@ -98,7 +111,7 @@ def fetch(release: Release, *, suffixes: tuple[str, ...] = (".py", ".pyi")) -> P
     try:
         wheel = _download(release, work / "download")
         unpacked = work / "unpacked"
-        unpack(wheel, unpacked, suffixes=suffixes)
+        unpack(wheel, unpacked, suffixes=suffixes, max_file_bytes=max_file_bytes)
         (unpacked / _COMPLETE).touch()
         _move_into_place(unpacked, final)
     except OSError as error:
@@ -109,6 +122,11 @@ def fetch(release: Release, *, suffixes: tuple[str, ...] = (".py", ".pyi")) -> P
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return final
+
+
+def _home(release: Release, suffixes: tuple[str, ...]) -> Path:
+    kind = "-".join(sorted(suffix.strip(".") for suffix in suffixes))
+    return cache_folder() / "releases" / kind / release.folder_name
 
 
 def _move_into_place(unpacked: Path, final: Path) -> None:
@@ -189,7 +207,13 @@ def _explain(wanted: str, text: str) -> str:
     )
 
 
-def unpack(wheel: Path, into: Path, *, suffixes: tuple[str, ...]) -> None:
+def unpack(
+    wheel: Path,
+    into: Path,
+    *,
+    suffixes: tuple[str, ...],
+    max_file_bytes: int = _MAX_FILE_BYTES,
+) -> None:
     """Unpack the files with these suffixes; entries that leave the folder are refused."""
     try:
         with zipfile.ZipFile(wheel) as archive:
@@ -201,7 +225,7 @@ def unpack(wheel: Path, into: Path, *, suffixes: tuple[str, ...]) -> None:
                 if entry.is_dir() or not entry.filename.endswith(suffixes):
                     continue
                 total += entry.file_size
-                if entry.file_size > _MAX_FILE_BYTES or total > _MAX_TOTAL_BYTES:
+                if entry.file_size > max_file_bytes or total > _MAX_TOTAL_BYTES:
                     raise ReleaseError(
                         f"{wheel.name}: {entry.filename} is too large to unpack; "
                         "unpack the wheel yourself and lint the part you need"

@@ -6,6 +6,7 @@ import pytest
 
 from shapecheck.cli import demo
 from shapecheck.cli.main import main
+from shapecheck.config import settings
 from shapecheck.demo import stage
 
 LATE = stage.RankScene(
@@ -91,3 +92,19 @@ def test_a_show_that_fails_is_a_fault(
     scenes[scene] = value
     assert main(["demo"]) == 2
     assert text in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flag", ["SHAPECHECK", "SHAPECHECK_EVERY"])
+def test_a_flag_that_would_stop_every_child_stops_the_demo(
+    flag: str,
+    scenes: dict[str, object],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv(flag, "abc")
+    settings.cache_clear()
+    assert main(["demo"]) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith(f"shapecheck: {flag}='abc' is no ")
+    assert captured.out == ""
+    settings.cache_clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -83,6 +84,7 @@ FAULTS = [
     (ShapecheckError("SHP903 unreadable-file: a: b; do c"), 2, "shapecheck: SHP903 unreadable"),
     (RuntimeError("first line\nsecond"), 2, "SHP901 internal-error: RuntimeError: first line; run"),
     (RecursionError(), 2, "SHP901 internal-error: RecursionError: ; run again"),
+    (OSError(errno.ENOSPC, "No space left on device"), 2, "No space left on device; free some"),
     (KeyboardInterrupt(), 130, "shapecheck: interrupted"),
     (click.Abort(), 130, "shapecheck: interrupted"),
     (click.BadParameter("bad"), 2, "bad"),

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapecheck import Dims, ShapecheckError
+from shapecheck.dims.configs import read_pair
 
 GOOD = {"hidden_size": 64, "vocab_size": 256, "num_attention_heads": 4, "num_hidden_layers": 2}
 
@@ -43,6 +44,8 @@ VALUES = [
     ("num_attention_heads", None, "num_attention_heads is missing"),
     ("num_attention_heads", 5, "64 does not divide among 5 attention heads"),
     ("num_key_value_heads", "8", "num_key_value_heads is '8'"),
+    ("num_key_value_heads", 8, "is 8, which 4 attention heads cannot share"),
+    ("num_key_value_heads", 3, "is 3, which 4 attention heads cannot share"),
     ("head_dim", -64, "head_dim is -64"),
     ("intermediate_size", [1, 2], "intermediate_size is a list of 2"),
     ("max_position_embeddings", 1.5, "max_position_embeddings is 1.5"),
@@ -185,3 +188,15 @@ def test_any_object_is_read_or_refused(target: dict[str, object], draft: dict[st
     else:
         outcome = "SHP" if dims["target_hidden"] > 0 else "a size below 1"
     assert outcome == "SHP"
+
+
+def test_names_cannot_speak_to_the_terminal(tmp_path: Path) -> None:
+    folder = tmp_path / "a\nb\x1b[31m"
+    folder.mkdir()
+    config = {**GOOD, "architectures": ["\x1b[31mLlama\n\x00"]}
+    (folder / "config.json").write_text(json.dumps(config))
+    pair = read_pair(folder, folder, algorithm="eagle", num_steps=2)
+    shown = [*(size.origin for size in pair.dims().sizes.values()), pair.target.label]
+    shown += [note.message for finding in pair.findings() for note in finding.notes]
+    assert all(text.isprintable() for text in shown)
+    assert r"\x1b[31mLlama\n\x00 (architectures in a\nb\x1b[31m/config.json)" in shown

@@ -78,3 +78,33 @@ def test_copies_are_equal(dims: Dims) -> None:
         assert hash(again) == hash(dims)
         assert again["target_hidden"] == 64
         assert again.origin("target_hidden") == dims.origin("target_hidden")
+
+
+def test_a_copy_with_changes_is_checked_and_has_its_own_numbers(dims: Dims) -> None:
+    sizes = dims.with_sizes(target_hidden=(99, "test")).sizes
+    copied = dims.model_copy(update={"sizes": sizes})
+    assert (copied["target_hidden"], dims["target_hidden"]) == (99, 64)
+    deep = dims.model_copy(update={"target_dtype": "float64"}, deep=True)
+    assert (deep.target_dtype, dims.target_dtype) == ("float64", "float32")
+    assert dims.model_copy() == dims
+    with pytest.raises(ValidationError, match="not in the vocabulary"):
+        dims.model_copy(update={"sizes": {"nothing": Size(value=1, owner=Owner.DRAFT, origin="")}})
+
+
+def test_a_subclass_stays_one_through_copies(dims: Dims) -> None:
+    class Wider(Dims):
+        rank: int = 0
+
+    wider = Wider(**dict(dims), rank=3)
+    later = wider.with_sizes(topk=(4, "test"))
+    assert (type(later), later.rank, later["topk"]) == (Wider, 3, 4)
+    rebuild, given = wider.__reduce__()
+    assert rebuild(*given) == wider
+
+
+@pytest.mark.parametrize(
+    "given", [(True, "x"), (3.0, "x"), (3.5, "x"), ("12", "x"), (-1, "x"), 12, (1, 2, 3), (1, 2)]
+)
+def test_what_is_no_size_is_refused(dims: Dims, given: object) -> None:
+    with pytest.raises(ShapecheckError, match=r"with_sizes\(topk=.*give \(number, origin\)"):
+        dims.with_sizes(topk=given)  # type: ignore[arg-type]  # on purpose

@@ -163,10 +163,10 @@ FOUND = [
     ("heads over tp", TARGET, None, "ngram", {"tp": 3}, "SHP204", "target_heads", "4 attention"),
     (
         "kv heads over tp",
-        {**TARGET, "num_attention_heads": 8, "num_key_value_heads": 6},
+        {**TARGET, "num_attention_heads": 24, "num_key_value_heads": 6, "head_dim": 8},
         None,
         "ngram",
-        {"tp": 8},
+        {"tp": 4},
         "SHP204",
         "target_kv_heads",
         "6 key/value heads",

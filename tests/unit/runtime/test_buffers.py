@@ -225,3 +225,12 @@ def test_a_list_has_no_buffer() -> None:
 def test_filling_from_what_is_no_carrier_is_refused() -> None:
     with pytest.raises(ContractTextError, match="dict is not a carrier"):
         buffers().fill({})
+
+
+@pytest.mark.parametrize("side", ["buffer", "live"])
+@pytest.mark.parametrize("other", [[1, 2], 3])
+def test_what_is_no_tensor_is_refused(side: str, other: object) -> None:
+    into, given = buffers(), live()
+    (into if side == "buffer" else given).lens = other  # type: ignore[assignment]  # on purpose
+    with pytest.raises(ShapeContractError, match=r"SHP401 Buffers\.fill, field lens"):
+        into.fill(given)

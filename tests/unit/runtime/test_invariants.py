@@ -5,7 +5,7 @@ from typing import Annotated
 
 import pytest
 import torch
-from jaxtyping import Float32, Int64
+from jaxtyping import Float32, Int64, Shaped
 from torch import Tensor
 
 from shapecheck import (
@@ -146,3 +146,43 @@ def test_what_an_invariant_may_not_be(dims: Dims) -> None:
 
     with pytest.raises(ContractTextError, match="returned str; return a bool or a bool tensor"):
         Talks(torch.zeros(3, dtype=torch.int64)).check(dims)
+
+
+def test_values_without_data_of_their_own_are_not_read(level, dims: Dims) -> None:
+    level("full")
+    step = verifying(dims).verify
+
+    def inside(lens: Tensor) -> Tensor:
+        wide = lens[:, None].expand(3, 2)
+        return step(Verify(wide, lens, wide))
+
+    torch.vmap(inside)(torch.full((4, 3), 5))
+    with torch.device("meta"):
+        step(Verify(torch.empty(3, 2).long(), torch.empty(3).long(), torch.empty(3, 2).long()))
+
+
+@pytest.mark.parametrize("kind", [torch.uint8, torch.uint16, torch.uint32, torch.int32])
+def test_ids_of_every_whole_dtype_are_read(level, dims: Dims, kind: torch.dtype) -> None:
+    level("full")
+
+    @contract
+    def step(it: Annotated[Shaped[Tensor, "bs"], ids("draft")], bs: Int64[Tensor, "bs"],
+             dims: Dims) -> None: ...  # fmt: skip
+
+    step(torch.full((2,), 99, dtype=kind), torch.zeros(2, dtype=torch.int64), dims)
+    with pytest.raises(ShapeContractError, match="SHP305"):
+        step(torch.full((2,), 100, dtype=kind), torch.zeros(2, dtype=torch.int64), dims)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_full_stays_out_of_a_capture(level, dims: Dims) -> None:
+    level("full")
+    step = verifying(dims).verify
+    it = Verify(*(part.cuda() for part in vars(crossing()).values()))
+    step(it)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        held = step(it)
+    graph.replay()
+    assert held.is_cuda

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NewType, Optional
+from typing import Annotated, Any, Literal, NamedTuple, NewType, Optional, TypedDict, TypeVar
 
 import numpy as np
 import pytest
@@ -33,6 +33,20 @@ class One:
 @dataclass
 class Two:
     a: Int64[Tensor, "bs topk"]
+
+
+@dataclass
+class Unmarked:
+    late: "Missing"  # as under TYPE_CHECKING
+    a: 'Int64[Tensor, "bs"] | None' = None
+
+
+class Named(NamedTuple):
+    a: list[Int64[Tensor, "bs"]]
+
+
+class Typed(TypedDict):
+    a: Int64[Tensor, "bs"]
 
 
 def read(hint: object) -> object:
@@ -95,7 +109,18 @@ def test_phases() -> None:
 
 
 @pytest.mark.parametrize(
-    "hint", [int, str | None, list[int], dict[str, int], Any, Tensor, Literal["a", 3], nn.Module]
+    "hint",
+    [
+        int,
+        str | None,
+        list[int],
+        dict[str, int],
+        Any,
+        Tensor,
+        Literal["a", 3],
+        nn.Module,
+        type[One],
+    ],
 )
 def test_hints_without_tensors_are_left_to_beartype(hint: object) -> None:
     assert read(hint) == HintSpec(hint=hint)
@@ -110,8 +135,20 @@ def test_a_new_type_is_what_it_stands_for() -> None:
     [
         (dict[str, One], r"inside dict\[str, .*One\] would not be checked; use a carrier field"),
         (set[One], "would not be checked"),
+        (Unmarked, "Unmarked has tensor fields and is no carrier itself"),
+        (Named, "Named has tensor fields"),
+        (Typed | None, "Typed has tensor fields"),
+        (TypeVar("T", bound="One"), "write the class itself as bound"),
+        (TypeVar("T", Unmarked, int), "Unmarked has tensor fields"),
+        (
+            Annotated[Float[Tensor, "bs"], dtype("draft"), dtype("target")],
+            r"dtype\(\.\.\.\) says both models",
+        ),
+        (
+            Annotated[Annotated[Int64[Tensor, "bs"], ids("draft")] | None, ids("target")],
+            r"ids\(\.\.\.\) says both models",
+        ),
         (Iterator[One], "would not be checked"),
-        (type[One], "would not be checked"),
         (dict[str, list[Int64[Tensor, "bs"]]], "would not be checked"),
         (Int64[Tensor, "bs"] | int, "only carriers can be told apart in a union"),
         (Int64[Tensor, "bs"] | Int64[Tensor, "bs topk"], "give each alternative its phase"),

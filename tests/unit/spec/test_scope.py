@@ -3,15 +3,17 @@
 import gc
 import subprocess
 import sys
+import types
 import weakref
 from dataclasses import dataclass
 
+import pytest
 import torch
 from jaxtyping import Int64
 from torch import Tensor
 
 from shapecheck import carrier, contract
-from shapecheck.spec import contract_of
+from shapecheck.spec import HintSpec, SequenceSpec, carrier_of, contract_of
 
 
 class Outer:
@@ -88,3 +90,26 @@ def test_reading_contracts_needs_no_torch() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_method_hides_no_builtin(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("hides_builtins")
+    monkeypatch.setitem(sys.modules, "hides_builtins", module)
+    source = """
+from __future__ import annotations
+from dataclasses import dataclass
+from jaxtyping import Int64
+from torch import Tensor
+from shapecheck import carrier
+@carrier
+@dataclass
+class Queue:
+    rows: list[Int64[Tensor, "bs"]]
+    count: int
+    def list(self): ...
+    def int(self): ...
+"""
+    exec(source, vars(module))
+    rows, count = carrier_of(vars(module)["Queue"]).fields
+    assert isinstance(rows.spec, SequenceSpec)
+    assert count.spec == HintSpec(hint=int)

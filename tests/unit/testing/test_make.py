@@ -1,6 +1,6 @@
 """Carriers for tests, and Dims whose names cannot be mistaken for one another."""
 
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from itertools import combinations
 from typing import Annotated
 
@@ -115,3 +115,22 @@ def _per_call(name: str) -> bool:
 
 def _prime(number: int) -> bool:
     return number > 1 and all(number % factor for factor in range(2, number))
+
+
+@pytest.mark.parametrize("sizes", [{"tokns": 3}, {"tokens": -1}, {"bs": -3}])
+def test_a_size_that_nothing_could_have_is_refused(dims: Dims, sizes: dict[str, int]) -> None:
+    with pytest.raises(ShapecheckError, match=r"did you mean tokens|give a size of 0 or more"):
+        make(Inner, dims, **sizes)
+
+
+def test_an_init_var_comes_from_fields(dims: Dims) -> None:
+    @carrier
+    @dataclass
+    class Late:
+        rows: Int64[Tensor, "bs"]
+        count: InitVar[int]
+        other: InitVar[int] = 2
+
+    assert make(Late, dims, fields={"count": 4}).rows.shape == (3,)
+    with pytest.raises(ShapecheckError, match=r"no blank value for Late\.count; give fields="):
+        make(Late, dims)

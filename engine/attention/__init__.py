@@ -1,0 +1,1 @@
+"""Attention over a paged KV pool: one interface, one backend per file."""

@@ -1,0 +1,132 @@
+"""EngineConfig: what an engine is built from, refused early and with the remedy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, Self
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from engine.errors import EngineError
+from engine.models.config import ModelConfig
+
+DEFAULT_CONTEXT = 8192
+# What the target's pool may take unless num_slots says otherwise, if one request fits in it.
+DEFAULT_POOL_BYTES = 2**29
+Algorithm = Literal["none", "ngram", "standalone", "eagle", "eagle3"]
+DtypeName = Literal["float32", "bfloat16", "float16"]
+
+
+class EngineConfig(BaseModel):
+    """Models, algorithm and memory of one engine.
+
+    `drafting` says how a draft's candidates come about: "best" takes its most probable tokens,
+    "drawn" samples them from its law, which accepts more under a temperature. Both are lossless.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    target: str = "smollm2"
+    draft: str | None = None
+    algorithm: Algorithm = "ngram"
+    num_steps: int = Field(default=4, ge=0)
+    topk: int = Field(default=1, ge=1)
+    num_draft_tokens: int | None = Field(default=None, ge=1)
+    drafting: Literal["best", "drawn"] = "best"
+    ngram_max: int = Field(default=4, ge=1, le=16)
+    ngram_min: int = Field(default=2, ge=1, le=16)
+
+    dtype: DtypeName = "float32"
+    device: str = "cpu"
+    seed: int = Field(default=0, ge=0)
+
+    max_requests: int = Field(default=16, ge=1)
+    max_context: int | None = Field(default=None, ge=2)
+    num_slots: int | None = Field(default=None, ge=2)
+    prefill_chunk: int = Field(default=512, ge=1)
+    prefix_cache: bool = True
+    prefix_block: int = Field(default=16, ge=1)
+    graphs: bool = False
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.ngram_min > self.ngram_max:
+            raise ValueError(
+                f"ngram_min={self.ngram_min} is above ngram_max={self.ngram_max}; lower it"
+            )
+        wants_draft = self.algorithm not in ("none", "ngram")
+        if wants_draft and self.draft is None and self.target != "tiny":
+            raise ValueError(
+                f"algorithm {self.algorithm!r} needs draft=, the path of a draft model"
+            )
+        if self.target == "tiny" and self.draft is not None:
+            raise ValueError("target 'tiny' brings its own drafts; leave draft out")
+        if not wants_draft and self.draft is not None:
+            raise ValueError(
+                f"algorithm {self.algorithm!r} runs without a draft model; leave draft out or "
+                "choose standalone, eagle or eagle3"
+            )
+        if self.algorithm in ("none", "ngram") and self.topk != 1:
+            raise ValueError(f"algorithm {self.algorithm!r} drafts a chain; leave topk at 1")
+        if self.algorithm != "none" and self.num_steps < 1:
+            raise ValueError("num_steps=0 drafts nothing; use algorithm='none' or raise it")
+        return self
+
+    @classmethod
+    def of(cls, **values: object) -> Self:
+        """The config of these settings; EngineError names the setting and what is allowed."""
+        try:
+            config = cls.model_validate(values)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(str(part) for part in first["loc"])
+            message = str(first["msg"]).removeprefix("Value error, ")
+            raise EngineError(f"{where}: {message}" if where else message) from None
+        try:
+            torch.device(config.device)
+        except RuntimeError:
+            raise EngineError(f"device {config.device!r} is not known; use cpu or cuda") from None
+        if config.device.startswith("cuda") and not torch.cuda.is_available():
+            raise EngineError("device='cuda' and no CUDA device is visible; use device='cpu'")
+        return config
+
+    @property
+    def torch_dtype(self) -> torch.dtype:
+        """The compute dtype of target and draft."""
+        return getattr(torch, self.dtype)
+
+    def context(self, target: ModelConfig) -> int:
+        """The longest request in tokens: as asked, else what the target was trained for."""
+        if self.max_context is None:
+            return min(target.max_positions, DEFAULT_CONTEXT)
+        return self.max_context
+
+    def columns(self, target: ModelConfig) -> int:
+        """Table columns and rotary positions: the context and the widest window behind it."""
+        drafted = self.num_steps * self.topk + 1
+        return self.context(target) + max(drafted, self.num_draft_tokens or 0) + 1
+
+    def slots(self, target: ModelConfig) -> int:
+        """KV slots: as asked, else for every request at its longest, within bounds of memory."""
+        if self.num_slots is not None:
+            return self.num_slots
+        longest = self.columns(target)
+        slot_bytes = 2 * target.layers * target.kv_heads * target.head_dim
+        slot_bytes *= self.torch_dtype.itemsize
+        return min(self.max_requests * longest, max(longest, DEFAULT_POOL_BYTES // slot_bytes))
+
+    def steps(self) -> int:
+        """The draft depth: none without speculation."""
+        return 0 if self.algorithm == "none" else self.num_steps
+
+
+def as_path(name: str) -> Path:
+    """A model given by path; EngineError when it does not exist."""
+    path = Path(name).expanduser()
+    if not path.exists():
+        raise EngineError(
+            f"model {name!r} is neither 'smollm2' nor an existing folder or .gguf file; "
+            "check the path"
+        )
+    return path

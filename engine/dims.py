@@ -1,0 +1,112 @@
+"""The one place where a width is chosen: Dims from both configs, held against loaded weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import engine.vocabulary  # noqa: F401  declares the engine's own axis names
+from engine.config import EngineConfig
+from engine.errors import CheckpointError, EngineError
+from engine.models.config import ModelConfig
+from engine.models.eagle import Eagle1, Eagle3
+from engine.models.eagle_config import EagleConfig
+from engine.models.llama import CausalLM
+from shapecheck import Dims
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """How much the engine keeps: table rows and columns, KV slots; pad row and slot included."""
+
+    req_rows: int
+    max_context: int
+    num_slots: int
+
+
+def build_dims(
+    config: EngineConfig, target: ModelConfig, draft: ModelConfig | None, memory: Memory
+) -> Dims:
+    """The Dims of this engine; raises ShapecheckError when the pair cannot work."""
+    dims = Dims.from_configs(
+        _raw(target),
+        None if draft is None else _raw(draft),
+        algorithm=config.algorithm,
+        num_steps=config.steps(),
+        topk=config.topk,
+        num_draft_tokens=config.num_draft_tokens if config.algorithm != "none" else None,
+        num_aux=draft.num_aux if isinstance(draft, EagleConfig) and draft.aux_layers else None,
+    )
+    if config.algorithm == "standalone" and dims["draft_vocab"] != dims["target_vocab"]:
+        raise EngineError(
+            f"draft_vocab is {dims['draft_vocab']} ({dims.origin('draft_vocab')}) and target_vocab "
+            f"is {dims['target_vocab']} ({dims.origin('target_vocab')}): ids of one table may be "
+            "missing in the other; choose a draft with as many ids"
+        )
+    dims = dims.with_sizes(
+        req_rows=(memory.req_rows, "max_requests + pad row"),
+        max_context=(memory.max_context, "max_context + verify window"),
+        num_slots=(memory.num_slots, "num_slots + pad slot"),
+        draft_tail=(max(config.steps() - 1, 0) * config.topk, "(num_steps-1)*topk"),
+    )
+    if draft is None:
+        # Without a draft model what is proposed are the target's own ids.
+        vocab, origin = dims["target_vocab"], f"target_vocab: {dims.origin('target_vocab')}"
+        dims = dims.with_sizes(draft_vocab=(vocab, origin))
+    # The engine computes in one dtype, whatever the checkpoints were saved in.
+    return Dims(
+        sizes=dims.sizes,
+        target_dtype=config.dtype,
+        draft_dtype=None if draft is None else config.dtype,
+    )
+
+
+def _raw(config: ModelConfig) -> Mapping[str, object]:
+    """The config as read, with the sizes that other formats leave implicit."""
+    sizes: dict[str, object] = {
+        "vocab_size": config.vocab,
+        "hidden_size": config.hidden,
+        "num_hidden_layers": config.layers,
+        "num_attention_heads": config.heads,
+        "num_key_value_heads": config.kv_heads,
+        "head_dim": config.head_dim,
+        "intermediate_size": config.ffn,
+        "max_position_embeddings": config.max_positions,
+    }
+    if isinstance(config, EagleConfig):
+        sizes["draft_vocab_size"] = config.draft_vocab
+        sizes["target_hidden_size"] = config.target_hidden
+    return {**config.raw, **sizes}
+
+
+def check_target(dims: Dims, model: CausalLM) -> None:
+    """The loaded target has the widths of `dims`; CheckpointError names the one it has not."""
+    config = model.config
+    _check("target_vocab", dims, model.head.out_features, "lm_head.out_features", config)
+    _check("target_hidden", dims, model.embedding.weight_VH.shape[1], "embed_tokens.dim", config)
+    _check("target_layers", dims, len(model.layers), "number of layers", config)
+
+
+def check_draft(dims: Dims, model: CausalLM | Eagle1 | Eagle3) -> None:
+    """The loaded draft has the widths of `dims`; CheckpointError names the one it has not."""
+    config = model.config
+    if isinstance(model, CausalLM):
+        _check("draft_vocab", dims, model.head.out_features, "lm_head.out_features", config)
+        _check("draft_hidden", dims, model.embedding.weight_VH.shape[1], "embed_tokens.dim", config)
+        return
+    fed = model.fc.weight_OI.shape[1]
+    if isinstance(model, Eagle1):
+        fed -= model.fc.weight_OI.shape[0]  # its fc reads the embedding beside the hidden state
+    else:
+        _check("draft_vocab", dims, model.head.out_features, "lm_head.out_features", config)
+        _check("draft_vocab", dims, len(model.d2t), "len(d2t)", config)
+    _check("extend_hidden", dims, fed, "fc.in_features", config)
+    _check("recurrent_hidden", dims, model.fc.weight_OI.shape[0], "fc.out_features", config)
+
+
+def _check(name: str, dims: Dims, found: int, where: str, config: ModelConfig) -> None:
+    if dims[name] != found:
+        raise CheckpointError(
+            f"{where} is {found} in the weights of {config.source}, and {name} is {dims[name]} "
+            f"({dims.origin(name)}); use a draft and a target that were made for each other"
+        )

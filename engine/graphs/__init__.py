@@ -1,0 +1,1 @@
+"""Static buffers and the replay of phase forwards on them."""

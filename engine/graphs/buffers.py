@@ -1,0 +1,163 @@
+"""Static buffers: one class for each forward that a graph replays, `padded_bs` rows.
+
+Rows behind the live ones are padding: row 0 of the table, slot 0, position 0, length 0. The widths
+of all later axes are those of the live carrier, from the same Dims.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Self
+
+import torch
+from jaxtyping import Bool, Float, Int32, Int64
+from torch import Tensor
+
+from engine.carriers import DraftStep, VerifyExtendInput, VerifyRows
+from shapecheck import Dims, contract, dtype, graph_buffers, ids
+
+
+@graph_buffers(live=VerifyRows)
+@dataclass(slots=True, kw_only=True)
+class VerifyBuffers:
+    """What the verify graph reads."""
+
+    draft_tokens: Annotated[Int64[Tensor, "padded_bs num_draft_tokens"], ids("target")]
+    tree_mask: Bool[Tensor, "padded_bs num_draft_tokens num_draft_tokens"]
+    positions: Int64[Tensor, "padded_bs num_draft_tokens"]
+    seq_lens: Int64[Tensor, "padded_bs"]
+    slots: Int64[Tensor, "padded_bs num_draft_tokens"]
+    req_rows_index: Int64[Tensor, "padded_bs"]
+    max_seq_len: int
+
+    @classmethod
+    @contract(phase="verify")
+    def allocate(cls, dims: Dims, rows: int, max_seq_len: int, device: torch.device) -> Self:
+        """Buffers of this many rows, all of them padding."""
+        width = dims["num_draft_tokens"]
+        return cls(
+            draft_tokens=_ids(rows, width, device=device),
+            # Padding sees itself: a row that sees nothing has no softmax.
+            tree_mask=torch.eye(width, dtype=torch.bool, device=device).repeat(rows, 1, 1),
+            positions=_ids(rows, width, device=device),
+            seq_lens=_ids(rows, device=device),
+            slots=_ids(rows, width, device=device),
+            req_rows_index=_ids(rows, device=device),
+            max_seq_len=max_seq_len,
+        )
+
+    def pad(self, live: int) -> None:
+        """Rows from `live` on are padding."""
+        for tensor in (self.draft_tokens, self.positions, self.seq_lens):
+            tensor[live:].zero_()
+        self.slots[live:].zero_()
+        self.req_rows_index[live:].zero_()
+        width = self.tree_mask.shape[1]
+        self.tree_mask[live:] = torch.eye(width, dtype=torch.bool, device=self.tree_mask.device)
+
+
+@graph_buffers(live=DraftStep)
+@dataclass(slots=True, kw_only=True)
+class DraftStepBuffers:
+    """What the draft decode graph reads; every step of the loop replays the same one."""
+
+    input_ids: Annotated[Int64[Tensor, "padded_bs topk"], ids("target")]
+    positions: Int64[Tensor, "padded_bs topk"]
+    hidden_states: (
+        Annotated[Float[Tensor, "padded_bs*topk recurrent_hidden"], dtype("draft")] | None
+    )
+    slots: Int64[Tensor, "padded_bs topk"]
+    tail_slots: Int64[Tensor, "padded_bs draft_tail"]
+    tail_mask: Bool[Tensor, "padded_bs topk draft_tail"]
+    seq_lens: Int64[Tensor, "padded_bs"]
+    req_rows_index: Int64[Tensor, "padded_bs"]
+    max_seq_len: int
+
+    @classmethod
+    @contract(phase="draft_decode")
+    def allocate(cls, dims: Dims, rows: int, max_seq_len: int, device: torch.device) -> Self:
+        """Buffers of this many rows, all of them padding."""
+        topk, tail = dims["topk"], dims["draft_tail"]
+        return cls(
+            input_ids=_ids(rows, topk, device=device),
+            positions=_ids(rows, topk, device=device),
+            hidden_states=_hidden(
+                rows * topk, dims.get("recurrent_hidden"), dims.draft_dtype, device
+            ),
+            slots=_ids(rows, topk, device=device),
+            tail_slots=_ids(rows, tail, device=device),
+            tail_mask=torch.ones(rows, topk, tail, dtype=torch.bool, device=device),
+            seq_lens=_ids(rows, device=device),
+            req_rows_index=_ids(rows, device=device),
+            max_seq_len=max_seq_len,
+        )
+
+    def pad(self, live: int) -> None:
+        """Rows from `live` on are padding."""
+        topk = self.input_ids.shape[1]
+        for tensor in (self.input_ids, self.positions, self.slots, self.tail_slots):
+            tensor[live:].zero_()
+        self.seq_lens[live:].zero_()
+        self.req_rows_index[live:].zero_()
+        self.tail_mask[live:] = True
+        if self.hidden_states is not None:
+            self.hidden_states[live * topk :].zero_()
+
+
+@graph_buffers(live=VerifyExtendInput)
+@dataclass(slots=True, kw_only=True)
+class VerifyExtendBuffers:
+    """What the draft extend graph reads: TARGET-derived width, N rows a request."""
+
+    hidden_states: (
+        Annotated[Float[Tensor, "padded_bs*num_draft_tokens extend_hidden"], dtype("target")] | None
+    )
+    input_ids: Annotated[Int64[Tensor, "padded_bs*num_draft_tokens"], ids("target")]
+    positions: Int64[Tensor, "padded_bs*num_draft_tokens"]
+    accept_lens: Int32[Tensor, "padded_bs"]
+    seq_lens: Int64[Tensor, "padded_bs"]
+    req_rows_index: Int64[Tensor, "padded_bs"]
+    select_index: Int64[Tensor, "padded_bs"]
+    max_seq_len: int
+
+    @classmethod
+    @contract(phase="draft_extend")
+    def allocate(cls, dims: Dims, rows: int, max_seq_len: int, device: torch.device) -> Self:
+        """Buffers of this many rows, all of them padding."""
+        width = dims["num_draft_tokens"]
+        return cls(
+            hidden_states=_hidden(
+                rows * width, dims.get("extend_hidden"), dims.target_dtype, device
+            ),
+            input_ids=_ids(rows * width, device=device),
+            positions=_ids(rows * width, device=device),
+            accept_lens=torch.zeros(rows, dtype=torch.int32, device=device),
+            seq_lens=_ids(rows, device=device),
+            req_rows_index=_ids(rows, device=device),
+            # Some row of its own: what is selected for padding is never read.
+            select_index=width * torch.arange(rows, device=device),
+            max_seq_len=max_seq_len,
+        )
+
+    def pad(self, live: int) -> None:
+        """Rows from `live` on are padding."""
+        rows = len(self.seq_lens)
+        width = len(self.input_ids) // rows
+        self.input_ids[live * width :].zero_()
+        self.positions[live * width :].zero_()
+        for tensor in (self.accept_lens, self.seq_lens, self.req_rows_index):
+            tensor[live:].zero_()
+        self.select_index[live:] = width * torch.arange(live, rows, device=self.input_ids.device)
+        if self.hidden_states is not None:
+            self.hidden_states[live * width :].zero_()
+
+
+def _ids(*sizes: int, device: torch.device) -> Tensor:
+    return torch.zeros(*sizes, dtype=torch.int64, device=device)
+
+
+def _hidden(
+    rows: int, width: int | None, dtype_name: str | None, device: torch.device
+) -> Tensor | None:
+    if width is None:
+        return None
+    assert dtype_name is not None, "a hidden width without a dtype"
+    return torch.zeros(rows, width, dtype=getattr(torch, dtype_name), device=device)

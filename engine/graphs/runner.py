@@ -1,0 +1,116 @@
+"""Graphs: forwards as they are, or replayed on static buffers of the smallest fitting bucket.
+
+A CPU has no graphs to capture. The replay here does everything else that a captured graph does:
+the same buffers, the same copy-in and its checks, the same padding, one set of outputs that the
+next replay overwrites, and a clone of the live rows. What breaks under a graph breaks in a test.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, Protocol, Self, TypeVar
+
+import torch
+from torch import Tensor
+
+from shapecheck import Dims
+
+Live = TypeVar("Live")
+Out = TypeVar("Out")
+
+
+class Buffers(Protocol):
+    """What `engine.graphs.buffers` has in common."""
+
+    @classmethod
+    def allocate(cls, dims: Dims, rows: int, max_seq_len: int, device: torch.device) -> Self: ...
+
+    def pad(self, live: int) -> None: ...
+
+    def fill(self, live: object) -> None: ...
+
+    def check(self, dims: Dims) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graphs:
+    """Runs every forward as it is."""
+
+    dims: Dims
+    max_requests: int
+    max_seq_len: int
+    device: torch.device
+
+    def wrap(self, forward: Callable[[Live], Out], buffers: type[Buffers]) -> Callable[[Live], Out]:
+        """The callable to use in place of `forward`."""
+        return forward
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed(Graphs):
+    """Runs every forward on static buffers, one set for each bucket of batch sizes."""
+
+    def wrap(self, forward: Callable[[Live], Out], buffers: type[Buffers]) -> Callable[[Live], Out]:
+        sizes = [1]
+        while sizes[-1] < self.max_requests:
+            sizes.append(min(2 * sizes[-1], self.max_requests))
+        sets = [buffers.allocate(self.dims, size, self.max_seq_len, self.device) for size in sizes]
+        for one in sets:
+            one.check(self.dims)
+        return Runner([Bucket(forward, one, size) for size, one in zip(sizes, sets, strict=True)])
+
+
+class Bucket(Generic[Live, Out]):
+    """One batch size: its buffers, and outputs that every replay writes again."""
+
+    def __init__(self, forward: Callable[[Live], Out], buffers: Buffers, size: int) -> None:
+        self.forward = forward
+        self.buffers = buffers
+        self.size = size
+        self.outputs: Out | None = None
+
+    def __call__(self, live: Live, rows: int) -> Out:
+        """The outputs of the live rows, cloned out of the static ones."""
+        self.buffers.fill(live)
+        self.buffers.pad(rows)
+        self._replay()
+        assert self.outputs is not None, "a replay leaves outputs"
+        return _map(self.outputs, lambda out: out[: len(out) // self.size * rows].clone())
+
+    def _replay(self) -> None:
+        # The buffers have the fields of the live carrier, which is all the forward reads.
+        fresh = self.forward(self.buffers)  # pyright: ignore[reportArgumentType]
+        if self.outputs is None:
+            self.outputs = fresh
+            return
+        for kept, new in zip(_tensors(self.outputs), _tensors(fresh), strict=True):
+            kept.copy_(new)
+
+
+class Runner(Generic[Live, Out]):
+    """Chooses the smallest bucket that holds the batch; no requests run in the smallest one."""
+
+    def __init__(self, buckets: list[Bucket[Live, Out]]) -> None:
+        self.buckets = buckets
+
+    def __call__(self, live: Live) -> Out:
+        """What the forward gives for `live`, computed on padded rows."""
+        rows = len(live.seq_lens)  # pyright: ignore[reportAttributeAccessIssue]
+        bucket = next(one for one in self.buckets if one.size >= rows)
+        return bucket(live, rows)
+
+
+def _tensors(outputs: object) -> list[Tensor]:
+    values = [getattr(outputs, item.name) for item in dataclasses.fields(outputs)]  # type: ignore[arg-type]
+    return [value for value in values if isinstance(value, Tensor)]
+
+
+def _map(outputs: Out, change: Callable[[Tensor], Tensor]) -> Out:
+    changed = {
+        item.name: change(value)
+        for item in dataclasses.fields(outputs)  # type: ignore[arg-type]
+        if isinstance(value := getattr(outputs, item.name), Tensor)
+    }
+    return dataclasses.replace(outputs, **changed)  # type: ignore[type-var]

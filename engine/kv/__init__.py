@@ -1,0 +1,1 @@
+"""Key/value memory: who owns which slot, and the pools the slots index."""

@@ -1,0 +1,73 @@
+"""RequestTable: which slot holds which position of which request.
+
+P rows, pad row 0 included   M columns, one per position
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from engine.errors import EngineError
+
+PAD_ROW = 0
+
+
+class RequestTable:
+    """`slots_PM[row, position]` is a slot id; row 0 is all pad slots and serves padded rows."""
+
+    def __init__(self, *, rows: int, columns: int, device: torch.device | str) -> None:
+        if rows < 2:
+            raise EngineError(f"req_rows={rows}: pad row 0 and one request are the least; raise it")
+        self.slots_PM = torch.zeros(rows, columns, dtype=torch.int64, device=device)
+        self._free = list(range(rows - 1, PAD_ROW, -1))
+
+    @property
+    def free(self) -> int:
+        """How many requests can still be admitted."""
+        return len(self._free)
+
+    @property
+    def columns(self) -> int:
+        """The longest request in positions, the window beyond its last token included."""
+        return self.slots_PM.shape[1]
+
+    def take_row(self) -> int:
+        """A row nobody uses; EngineError when all are used."""
+        if not self._free:
+            raise EngineError("every row of the request table is in use; raise max_requests")
+        return self._free.pop()
+
+    def give_back(self, row: int) -> None:
+        """The row may be taken again and points at the pad slot only."""
+        assert row != PAD_ROW, "the pad row is never given out"
+        assert row not in self._free, f"row {row} is not in use"
+        self.slots_PM[row].zero_()
+        self._free.append(row)
+
+    def write(self, row: int, start: int, slots: Sequence[int]) -> None:
+        """Positions [start, start + len(slots)) of the row are held by these slots."""
+        if slots:
+            values = torch.tensor(slots, dtype=torch.int64)
+            self.slots_PM[row, start : start + len(slots)] = values.to(self.slots_PM.device)
+
+    def write_many(self, rows: Sequence[int], columns: Sequence[int], slots: Sequence[int]) -> None:
+        """Entry i: position columns[i] of row rows[i] is held by slots[i]; one copy for all."""
+        if slots:
+            entries = torch.tensor([list(rows), list(columns), list(slots)], dtype=torch.int64)
+            where, column, slot = entries.to(self.slots_PM.device)
+            self.slots_PM[where, column] = slot
+
+    def read(self, row: int, start: int, end: int) -> list[int]:
+        """The slots of positions [start, end): reads the device, so not for the hot path."""
+        return self.slots_PM[row, start:end].tolist()
+
+    def assign(self, rows_B: Tensor, columns_BW: Tensor, slots_BW: Tensor) -> None:
+        """These positions of these rows are held by these slots, on the device."""
+        self.slots_PM[rows_B[:, None], columns_BW] = slots_BW
+
+    def columns_of(self, rows_B: Tensor, columns_BW: Tensor) -> Tensor:
+        """(B,) rows and (B, W) positions -> (B, W) slot ids, on the device."""
+        return self.slots_PM[rows_B[:, None], columns_BW]

@@ -1,0 +1,1 @@
+"""Models, their layers and the readers of their checkpoints."""

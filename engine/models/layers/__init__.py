@@ -1,0 +1,1 @@
+"""The building blocks of a decoder: linear, norm, rotary, attention, embedding."""

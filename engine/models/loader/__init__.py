@@ -1,0 +1,1 @@
+"""Checkpoints: safetensors folders and GGUF files, read without ever unpickling."""

@@ -1,0 +1,1 @@
+"""The phases of an iteration, each one contracted method from carrier to carrier."""

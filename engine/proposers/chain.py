@@ -1,0 +1,63 @@
+"""What proposers without a draft model share: a chain of known tokens below the bonus token.
+
+B requests   N verify width, root included
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from engine.carriers import (
+    BatchRows,
+    DraftState,
+    PrefillExtendInput,
+    VerifyExtendInput,
+    VerifyInput,
+)
+from engine.phases.accept import AcceptChosen
+from engine.proposers.base import Parts, Proposer
+from engine.sampling.batch import BatchSampling
+from engine.tree import chain_structure
+
+
+class ChainProposer(Proposer):
+    """Keeps no state but the bonus token."""
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self.accept = AcceptChosen(parts.dims)
+
+    def after_prefill(self, batch: PrefillExtendInput, sampling: BatchSampling) -> DraftState:
+        return self._state(batch.input_ids.index_select(0, batch.select_index))
+
+    def after_verify(self, batch: VerifyExtendInput, sampling: BatchSampling) -> DraftState:
+        return self._state(batch.input_ids.index_select(0, batch.select_index))
+
+    def chain(self, tokens_BN: Tensor, rows: BatchRows) -> VerifyInput:
+        """The tree that is one path through `tokens`, the bonus token first."""
+        width = tokens_BN.shape[1]
+        structure = chain_structure(rows.seq_lens, num_draft_tokens=width)
+        columns_BN = rows.seq_lens[:, None] + torch.arange(width, device=self.device)
+        return VerifyInput(
+            draft_tokens=tokens_BN,
+            tree_mask=structure.tree_mask,
+            positions=structure.positions,
+            next_child=structure.next_child,
+            next_sibling=structure.next_sibling,
+            draft_probs=None,
+            seq_lens=rows.seq_lens,
+            slots=self.table.columns_of(rows.req_rows_index, columns_BN),
+            req_rows_index=rows.req_rows_index,
+            max_seq_len=rows.max_seq_len,
+        )
+
+    def _state(self, bonus_B: Tensor) -> DraftState:
+        requests, topk = len(bonus_B), self.dims["topk"]
+        return DraftState(
+            topk_p=torch.zeros(requests, topk, device=self.device),
+            topk_index=torch.zeros(requests, topk, dtype=torch.int64, device=self.device),
+            hidden_states=None,
+            draft_probs=None,
+            bonus_tokens=bonus_B,
+        )

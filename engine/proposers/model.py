@@ -1,0 +1,90 @@
+"""What proposers with a draft model share: draft decode and draft extend."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+
+from engine.carriers import (
+    BatchRows,
+    DraftState,
+    PrefillExtendInput,
+    VerifyExtendInput,
+    VerifyInput,
+)
+from engine.graphs.buffers import DraftStepBuffers, VerifyExtendBuffers
+from engine.models.base import DraftModel
+from engine.phases.accept import AcceptChosen, AcceptDrawn
+from engine.phases.draft_decode import DraftDecode, StepForward
+from engine.phases.draft_extend import DraftExtend, VerifyExtendForward
+from engine.proposers.base import Parts, Proposer
+from engine.proposers.candidates import Chosen, Drawn
+from engine.sampling import HotVocab
+from engine.sampling.batch import BatchSampling
+
+
+class ModelProposer(Proposer):
+    """A draft model in a loop; subclasses say what it is fed and where its ids stand."""
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        assert parts.draft is not None, "this algorithm needs a draft model"
+        assert parts.attention is not None, "this algorithm needs a pool for its draft"
+        drawn = parts.config.drafting == "drawn"
+        topk = parts.dims["topk"]
+        vocab = self.vocab_of(parts.draft)
+        self.candidates = Drawn(topk) if drawn else Chosen(topk)
+        self.accept = AcceptDrawn(parts.dims, vocab) if drawn else AcceptChosen(parts.dims)
+        self.decode = DraftDecode(
+            dims=parts.dims,
+            table=parts.table,
+            forward=parts.graphs.wrap(
+                StepForward(draft=parts.draft, attention=parts.attention, shift=self.shift),
+                DraftStepBuffers,
+            ),
+            shift=self.shift,
+            vocab=vocab,
+            candidates=self.candidates,
+        )
+        self.extend = DraftExtend(
+            dims=parts.dims,
+            draft=parts.draft,
+            attention=parts.attention,
+            forward=parts.graphs.wrap(
+                VerifyExtendForward(
+                    draft=parts.draft,
+                    attention=parts.attention,
+                    shift=self.shift,
+                    width=parts.dims["num_draft_tokens"],
+                ),
+                VerifyExtendBuffers,
+            ),
+            candidates=self.candidates,
+        )
+
+    def vocab_of(self, draft: DraftModel) -> HotVocab:
+        """How draft ids become target ids: as they are unless overridden."""
+        return HotVocab.whole(self.dims["target_vocab"], device=self.device)
+
+    @property
+    def window(self) -> int:
+        """The verify tree, or the draft's own slots if those are more; ids may stand one ahead."""
+        drafted = (self.dims["num_steps"] - 1) * self.dims["topk"]
+        return 1 - self.shift + max(self.dims["num_draft_tokens"], drafted)
+
+    def idle(self) -> DraftState:
+        """The state of no requests; where candidates are drawn it has the law of no draws."""
+        none = torch.zeros(0, self.dims["draft_vocab"], device=self.device)
+        roots = torch.zeros(0, dtype=torch.int64, device=self.device)
+        law = self.candidates.root(none, roots, BatchSampling.idle(self.device)).law
+        return replace(DraftState.idle(self.dims, self.device), draft_probs=law)
+
+    def after_prefill(self, batch: PrefillExtendInput, sampling: BatchSampling) -> DraftState:
+        return self.extend.after_prefill(batch, sampling)
+
+    def propose(self, state: DraftState, rows: BatchRows, sampling: BatchSampling) -> VerifyInput:
+        return self.decode.run(state, rows, sampling)
+
+    def after_verify(self, batch: VerifyExtendInput, sampling: BatchSampling) -> DraftState:
+        return self.extend.after_verify(batch, sampling)

@@ -1,0 +1,1 @@
+"""Continuous batching: who is admitted, what runs next, and when a request is done."""

@@ -1,0 +1,216 @@
+"""Scheduler: each turn admits, reads some prompt tokens, and grows every running request."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+import torch
+
+from engine.errors import EngineError, OutOfSlots
+from engine.kv.memory import KVMemory
+from engine.observe.metrics import Metrics
+from engine.scheduler.live import Running, sampling_of
+from engine.scheduler.logprobs import path_logprobs, prompt_logprobs
+from engine.scheduler.prompts import Chunk, PromptBatch
+from engine.scheduler.request import Request, TokenLogprob
+from engine.step import Step
+
+
+class Scheduler:
+    """Requests wait, are prefilled in chunks, run, and finish; a preempted one waits again.
+
+    A preempted request keeps its tokens and computes their KV anew: its output is the same.
+    `narrow` is a step of plain decoding, taken while the proposer has nothing to propose.
+    """
+
+    def __init__(
+        self,
+        step: Step,
+        memory: KVMemory,
+        *,
+        narrow: Step | None,
+        metrics: Metrics,
+        target_vocab: int,
+        prefill_chunk: int,
+        device: torch.device,
+    ) -> None:
+        self.step = step
+        self.narrow = narrow
+        self.memory = memory
+        self.metrics = metrics
+        self.target_vocab = target_vocab
+        self.prefill_chunk = prefill_chunk
+        self.device = device
+        self.waiting: deque[Request] = deque()
+        self.reading: list[Request] = []
+        self.running = Running(step.proposer.idle(), target_vocab=target_vocab, device=device)
+
+    @property
+    def unfinished(self) -> list[Request]:
+        """Every request that is not done, in no order that means anything."""
+        return [*self.waiting, *self.reading, *self.running.requests]
+
+    def add(self, request: Request) -> None:
+        """The request waits for its turn; EngineError when it could never run."""
+        longest = request.limit + self.step.proposer.window
+        if longest > self.memory.allocator.capacity:
+            raise EngineError(
+                f"a request of {len(request.prompt)} prompt tokens and max_tokens="
+                f"{request.params.max_tokens} needs {longest} KV slots, the pool has "
+                f"{self.memory.allocator.capacity}; raise num_slots or lower max_tokens"
+            )
+        self.waiting.append(request)
+
+    def abort(self, request: Request) -> None:
+        """The request ends now, wherever it is."""
+        if request.finish is not None:
+            return
+        request.abort()
+        if request in self.waiting:
+            self.waiting.remove(request)
+        elif request in self.reading:
+            self.reading.remove(request)
+            self._release(request)
+        else:
+            self._leave([request])
+
+    @torch.inference_mode()
+    def turn(self) -> list[Request]:
+        """One turn; returns the requests that grew, finished ones included."""
+        with self.metrics.turn():
+            self._admit()
+            grown: list[Request] = []
+            if self.reading:
+                grown += self._read_prompts()
+            if self.running.requests:
+                grown += self._iterate()
+        return grown
+
+    @torch.inference_mode()
+    def idle_turn(self) -> None:
+        """An iteration of no requests: every forward runs with no rows, so that ranks match."""
+        empty = Running(
+            self.step.proposer.idle(), target_vocab=self.target_vocab, device=self.device
+        )
+        self.step.iterate(empty.live())
+
+    def _admit(self) -> None:
+        while self.waiting:
+            request = self.waiting[0]
+            columns = len(request.tokens) + self.step.proposer.window
+            lease = self.memory.admit(request.tokens, columns=columns)
+            if lease is None:
+                return
+            self.waiting.popleft()
+            request.lease = lease
+            request.computed = lease.match.length
+            self.step.proposer.observe(lease.row, request.tokens)
+            self.reading.append(request)
+
+    def _read_prompts(self) -> list[Request]:
+        batch = PromptBatch(
+            chunks=self._chunks(), shift=self.step.proposer.shift, device=self.device
+        )
+        for chunk in batch.chunks:
+            chunk.request.computed = chunk.end
+        ending = batch.ending
+        sampling = sampling_of(ending, self.target_vocab, self.device)
+        output, state = self.step.read(batch, sampling)
+        with self.metrics.time("read back"):
+            first = state.bonus_tokens.tolist()
+        self.metrics.count_prompt(sum(chunk.end - chunk.start for chunk in batch.chunks))
+        logprobs = prompt_logprobs(ending, output.logits, state.bonus_tokens)
+        self.reading = [one for one in self.reading if one.computed < len(one.tokens)]
+        self.running.join(ending, state)
+        self._take(ending, [[token] for token in first], logprobs)
+        return ending
+
+    def _chunks(self) -> list[Chunk]:
+        room, chunks = self.prefill_chunk, []
+        for request in self.reading:
+            end = min(len(request.tokens), request.computed + room)
+            if end > request.computed:
+                chunks.append(Chunk(request=request, start=request.computed, end=end))
+                room -= end - request.computed
+        return chunks
+
+    def _iterate(self) -> list[Request]:
+        self._make_room()
+        requests = self.running.requests
+        if not requests:
+            return []
+        live = self.running.live()
+        step = self.step
+        if self.narrow is not None and not step.proposer.has_guess(live.rows.rows_on_host):
+            step = self.narrow
+        emitted, verified = step.iterate(live)
+        with self.metrics.time("read back"):
+            # The one copy from the device in an iteration.
+            table = torch.cat((emitted.tokens, emitted.lengths[:, None]), dim=1).tolist()
+        logprobs = path_logprobs(requests, verified)
+        tokens = [row[: row[-1]] for row in table]
+        self.metrics.count_iteration([len(row) for row in tokens])
+        for request, new in zip(requests, tokens, strict=True):
+            request.computed += len(new)
+            request.iterations += 1
+            request.accepted += len(new) - 1
+        self._take(list(requests), tokens, logprobs)
+        return list(requests)
+
+    def _take(
+        self,
+        requests: Sequence[Request],
+        tokens: Sequence[Sequence[int]],
+        logprobs: Sequence[Sequence[TokenLogprob]] | None,
+    ) -> None:
+        done = []
+        for number, (request, new) in enumerate(zip(requests, tokens, strict=True)):
+            taken = request.take(new)
+            self.step.proposer.observe(request.row, new[:taken])
+            self.metrics.count_output(taken)
+            if logprobs is not None:
+                request.logprobs += logprobs[number][:taken]
+            if request.finish is not None:
+                done.append(request)
+        self._leave(done)
+
+    def _leave(self, done: Sequence[Request]) -> None:
+        """These requests stop running and hold nothing any more."""
+        if not done:
+            return
+        gone = set(map(id, done))
+        self.running.keep([one for one in self.running.requests if id(one) not in gone])
+        for request in done:
+            self._release(request)
+
+    def _make_room(self) -> None:
+        """Every running request has its window; the youngest ones give way until it is so."""
+        while True:
+            requests = self.running.requests
+            window = self.step.proposer.window
+            wanted = [(one.lease, one.computed + window) for one in requests if one.lease]
+            try:
+                self.memory.grow(wanted)
+                return
+            except OutOfSlots:
+                self._preempt()
+
+    def _preempt(self) -> None:
+        youngest = max([*self.reading, *self.running.requests], key=lambda one: one.number)
+        if youngest in self.reading:
+            self.reading.remove(youngest)
+            self._release(youngest)
+        else:
+            self._leave([youngest])
+        self.metrics.preemptions += 1
+        self.waiting.appendleft(youngest)
+
+    def _release(self, request: Request) -> None:
+        assert request.lease is not None, "only admitted requests hold memory"
+        self.step.proposer.forget(request.row)
+        # A request that was stopped early has KV of tokens it never took.
+        committed = min(request.computed, len(request.tokens))
+        self.memory.release(request.lease, request.tokens, committed=committed)
+        request.lease = None
+        request.computed = 0
