@@ -72,14 +72,11 @@ def cache_folder() -> Path:
     return (Path(base) if base else Path.home() / ".cache").absolute() / "shapecheck"
 
 
-<<<<<<< HEAD
 def is_unpacked(folder: Path) -> bool:
     """Whether a folder is a release that `fetch` put there."""
     return (folder / _COMPLETE).is_file() and folder.is_relative_to(cache_folder())
 
 
-def fetch(release: Release, *, suffixes: tuple[str, ...] = (".py", ".pyi")) -> Path:
-=======
 def is_cached(release: Release, *, suffixes: tuple[str, ...] = (".py", ".pyi")) -> bool:
     """Whether `fetch` would need no network."""
     return (_home(release, suffixes) / _COMPLETE).is_file()
@@ -91,7 +88,6 @@ def fetch(
     suffixes: tuple[str, ...] = (".py", ".pyi"),
     max_file_bytes: int = _MAX_FILE_BYTES,
 ) -> Path:
->>>>>>> lint
     """The folder with the release's files of these suffixes, fetched when it is not cached.
 
     Raises ReleaseError when the index has no such wheel or cannot be reached; nothing
