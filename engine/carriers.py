@@ -65,11 +65,7 @@ class DraftState:
         )
 
     def merge(self, other: Self) -> Self:
-        """The requests of both, these first; an empty side gives way to the other."""
-        if not len(self.bonus_tokens):
-            return other
-        if not len(other.bonus_tokens):
-            return self
+        """The requests of both, these first; a state of no requests adds no rows."""
         return type(self)(
             topk_p=torch.cat((self.topk_p, other.topk_p)),
             topk_index=torch.cat((self.topk_index, other.topk_index)),

@@ -36,9 +36,15 @@ from shapecheck import Dims
 
 
 class Engine:
-    """Add requests, call `turn` until nothing is unfinished."""
+    """Add requests, call `turn` until nothing is unfinished.
 
-    def __init__(self, pair: ModelPair, config: EngineConfig) -> None:
+    `proposer` runs in place of the one registered for the config's algorithm; that still says
+    which models there are and how wide everything is.
+    """
+
+    def __init__(
+        self, pair: ModelPair, config: EngineConfig, *, proposer: type[Proposer] | None = None
+    ) -> None:
         self.pair = pair
         self.config = config
         self.metrics = Metrics()
@@ -72,7 +78,7 @@ class Engine:
             attention=draft_attention,
             graphs=self._graphs(self.dims),
         )
-        kind = PROPOSERS[config.algorithm]
+        kind = proposer or PROPOSERS[config.algorithm]
         allocator = SlotAllocator(memory.num_slots)
         prefix = None
         if config.prefix_cache:

@@ -12,6 +12,7 @@ from engine.errors import EngineError
 from engine.models.pair import ModelPair, load_pair
 from engine.observe.contracts import check_seconds, recorded
 from engine.observe.metrics import Snapshot
+from engine.proposers.base import Proposer
 from engine.sampling import SamplingParams
 from engine.scheduler.request import FinishReason, Request, TokenLogprob
 
@@ -83,15 +84,24 @@ class LLM:
         self._start(load_pair(config), config)
 
     @classmethod
-    def of(cls, config: EngineConfig, models: ModelPair | None = None) -> Self:
-        """An LLM of a ready config, and of models that are loaded already if they are given."""
+    def of(
+        cls,
+        config: EngineConfig,
+        models: ModelPair | None = None,
+        *,
+        proposer: type[Proposer] | None = None,
+    ) -> Self:
+        """An LLM of a ready config; models that are loaded already and a proposer of one's own
+        take the place of those the config names."""
         self = cls.__new__(cls)
-        self._start(load_pair(config) if models is None else models, config)
+        self._start(load_pair(config) if models is None else models, config, proposer)
         return self
 
-    def _start(self, pair: ModelPair, config: EngineConfig) -> None:
+    def _start(
+        self, pair: ModelPair, config: EngineConfig, proposer: type[Proposer] | None = None
+    ) -> None:
         self.config = config
-        self.engine = Engine(pair, config)
+        self.engine = Engine(pair, config, proposer=proposer)
         self.tokenizer = pair.tokenizer
 
     def generate(

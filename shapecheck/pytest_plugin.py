@@ -1,10 +1,13 @@
-"""`pytest --shapecheck=strict`: sets the level before any test module is imported."""
+"""`pytest --shapecheck=strict`, set before any test module is imported; the fixture `traced`."""
 
 from __future__ import annotations
 
 import pytest
 
 from shapecheck.config import Level, settings, use
+from shapecheck.fixture import traced
+
+__all__ = ["pytest_addoption", "pytest_load_initial_conftests", "pytest_report_header", "traced"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

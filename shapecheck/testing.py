@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
@@ -25,12 +25,13 @@ from shapecheck.spec import (
     absent_tensor,
     alternative,
     carrier_of,
+    contract_of,
 )
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["DistinctDims", "distinct_dims", "make"]
+__all__ = ["DistinctDims", "distinct_dims", "make", "make_arguments"]
 
 T = TypeVar("T")
 _LIST_LENGTH = 2
@@ -79,6 +80,54 @@ def make(
     return made
 
 
+def make_arguments(
+    function: Callable[..., object],
+    dims: Dims,
+    bs: int = 3,
+    *,
+    given: Mapping[str, object] | None = None,
+    device: str = "cpu",
+    seed: int = 0,
+    **sizes: int,
+) -> dict[str, object]:
+    """Keyword arguments for a function with a @contract, made like `make` makes fields.
+
+    A parameter takes its value from `given`, from the contract, from its default, or a blank; the
+    receiver is left out. Raises ShapecheckError for a function without a contract.
+    """
+    import torch
+
+    contract = contract_of(function)
+    if contract is None:
+        raise ShapecheckError(
+            f"make_arguments({getattr(function, '__qualname__', function)!r}): it has no "
+            "@contract; decorate it, or build its arguments by hand"
+        )
+    maker = _Maker(
+        dims=dims,
+        sizes={"bs": bs, **sizes},
+        phase=contract.spec.phase,
+        absent=frozenset(),
+        fields={},
+        device=device,
+        generator=torch.Generator(device=device).manual_seed(seed),
+    )
+    made = dict(given or {})
+    for parameter in contract.spec.parameters:
+        declared = contract.signature.parameters[parameter.name]
+        if parameter.name in made or parameter.name == contract.receiver:
+            continue
+        if isinstance(parameter.spec, HintSpec) and (
+            declared.default is not declared.empty
+            or declared.kind in (declared.VAR_POSITIONAL, declared.VAR_KEYWORD)
+        ):
+            continue
+        made[parameter.name] = maker.value(parameter.spec, f"{contract.where}({parameter.name})")
+    if contract.spec.dims_parameter is not None:
+        made.setdefault(contract.spec.dims_parameter, dims)
+    return made
+
+
 @dataclass(slots=True, kw_only=True)
 class _Maker:
     dims: Dims
@@ -100,7 +149,7 @@ class _Maker:
                 self.used.add(item.name)
                 value = None
             else:
-                value = self._value(item.spec, f"{path}.{item.name}")
+                value = self.value(item.spec, f"{path}.{item.name}")
             if blank[item.name].init:
                 given[item.name] = value
         for name, parameter in inspect.signature(cls).parameters.items():
@@ -112,24 +161,24 @@ class _Maker:
                     raise _no_blank(f"{path}.{name}", name)
         return cls(**given)
 
-    def _value(self, spec: Spec, path: str) -> object:
+    def value(self, spec: Spec, path: str) -> object:
         match spec:
             case TensorSpec():
                 return self._tensor(spec, path)
             case OptionalSpec(item=item):
                 missing = absent_tensor(item, self.dims, self.phase) is not None
-                return None if missing else self._value(item, path)
+                return None if missing else self.value(item, path)
             case PhasedSpec():
-                return self._value(alternative(spec, path, self.phase), path)
+                return self.value(alternative(spec, path, self.phase), path)
             case CarrierSpec(cls=cls):
                 return self.carrier(cast("type[object]", cls), path)
             case UnionSpec(items=items):
                 return self.carrier(cast("type[object]", items[0].cls), path)
             case SequenceSpec(container=container, item=item):
-                items = [self._value(item, f"{path}[{index}]") for index in range(_LIST_LENGTH)]
+                items = [self.value(item, f"{path}[{index}]") for index in range(_LIST_LENGTH)]
                 return tuple(items) if container is tuple else items
             case TupleSpec(items=items):
-                return tuple(self._value(item, f"{path}[{i}]") for i, item in enumerate(items))
+                return tuple(self.value(item, f"{path}[{i}]") for i, item in enumerate(items))
             case HintSpec(hint=hint) if hint in _BLANKS:
                 return _BLANKS[hint]
             case HintSpec(hint=hint):

@@ -22,6 +22,7 @@ from engine.proposers.base import Parts, Proposer
 from engine.proposers.candidates import Chosen, Drawn
 from engine.sampling import HotVocab
 from engine.sampling.batch import BatchSampling
+from shapecheck import contract
 
 
 class ModelProposer(Proposer):
@@ -73,6 +74,7 @@ class ModelProposer(Proposer):
         drafted = (self.dims["num_steps"] - 1) * self.dims["topk"]
         return 1 - self.shift + max(self.dims["num_draft_tokens"], drafted)
 
+    @contract(phase="idle")
     def idle(self) -> DraftState:
         """The state of no requests; where candidates are drawn it has the law of no draws."""
         none = torch.zeros(0, self.dims["draft_vocab"], device=self.device)

@@ -10,8 +10,10 @@ from engine.sampling.controls import BatchControls
 from engine.sampling.draw import draw
 from engine.sampling.filters import sampling_law
 from engine.sampling.penalties import TokenCounts, penalise
+from shapecheck import carrier
 
 
+@carrier
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchSampling:
     """Parameters of every request; `counts` is None when nobody asks for a penalty."""

@@ -9,8 +9,10 @@ from jaxtyping import Float32, Int64
 from torch import Tensor
 
 from engine.sampling.params import SamplingParams
+from shapecheck import carrier
 
 
+@carrier
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchControls:
     """Per-request parameters; the flags say what some request needs, without asking the device."""

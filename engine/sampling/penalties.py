@@ -12,8 +12,10 @@ from jaxtyping import Bool, Float32, Int32, Int64
 from torch import Tensor
 
 from engine.sampling.controls import BatchControls
+from shapecheck import carrier
 
 
+@carrier
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenCounts:
     """What each request has seen before the root of its tree: its prompt, and its output so far."""

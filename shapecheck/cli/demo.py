@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from importlib.util import find_spec
 
 import click
 from rich.console import Console
@@ -21,14 +20,15 @@ def demo() -> None:
     settings()  # a flag that stops every child stops here, before the linter has run
     console, start = Console(highlight=False), time.monotonic()
     _lint(console)
-    if find_spec("torch") is None:
+    if missing := stage.missing():
         console.rule("b, c: not shown")
         _say(
-            console, "The running worker needs torch. In this checkout: pip install -e '.[engine]'"
+            console,
+            f"The engine needs {', '.join(missing)}. In this checkout: pip install -e '.[engine]'",
         )
         return
     _levels(console)
-    _cost(console)
+    _healthy(console)
     console.rule(f"{time.monotonic() - start:.0f} seconds")
 
 
@@ -57,34 +57,39 @@ def _lint(console: Console) -> None:
 
 
 def _levels(console: Console) -> None:
-    console.rule("b: a worker whose idle placeholder has the draft's width")
+    console.rule("b: the engine, with an idle placeholder of the target's width")
     with console.status("SHAPECHECK=off: no checks"):
-        off = stage.serve("off", "mistaken")
+        off = stage.mistaken("off")
     with console.status("SHAPECHECK=strict"):
-        strict = stage.serve("strict", "mistaken")
+        strict = stage.mistaken("strict")
     if not off.error or "ShapeContractError" not in strict.error:
         raise ShapecheckError(
-            "the mistaken worker was expected to crash under off and to be named under strict; "
+            "the mistaken rank was expected to crash under off and to be named under strict; "
             f"off: {off.error or 'no error'}; strict: {strict.error or 'no error'}"
         )
     _say(console, "SHAPECHECK=off crashes late, where two batches meet:")
     _say(console, off.error)
     _say(console, f"  raised in {' <- '.join(off.stack)}")
-    _say(console, "  the method that chose the width, idle_input, has long returned\n")
+    _say(console, "  the method that chose the width, MistakenProposer.idle, has long returned\n")
     _say(console, "SHAPECHECK=strict stops at the producer and names both dimensions:")
     _say(console, strict.error.partition(": ")[2])
 
 
-def _cost(console: Console) -> None:
-    console.rule("c: the healthy worker, and what its contracts cost")
-    with console.status("measuring, both levels in turn"):
-        cost = stage.cost()
-    _say(console, f"off     {cost.off * 1e6:8.1f} microseconds per iteration")
-    _say(console, f"strict  {cost.strict * 1e6:8.1f} microseconds per iteration")
+def _healthy(console: Console) -> None:
+    console.rule("c: the engine without the mistake, under SHAPECHECK=strict")
+    with console.status("serving and measuring"):
+        found = stage.healthy()
+    if not found.same_tokens:
+        raise ShapecheckError(
+            "the engine and plain decoding disagree on the tokens; report it as a bug"
+        )
+    _say(console, f"{found.requests} requests, EAGLE-3, the very tokens of plain decoding")
+    _say(console, f"an iteration       {found.iteration_seconds * 1e6:8.1f} microseconds")
+    _say(console, f"contracts in it    {found.contract_seconds * 1e6:8.1f} microseconds")
     _say(
         console,
-        f"The contracts cost {(cost.strict - cost.off) * 1e6:.1f} microseconds, "
-        f"{cost.strict / cost.off - 1:.1%} of an iteration of this miniature.",
+        f"The contracts cost {found.contract_seconds / found.iteration_seconds:.1%} of an "
+        "iteration of these tiny models.",
     )
     _say(
         console, "The cost is per crossing, so it is a smaller share of a larger model's iteration."

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from shapecheck.cli.baseline import write_baseline
+from shapecheck.cli.baseline import Baseline, read_baseline, write_baseline
 from shapecheck.cli.changes import read_changes
 from shapecheck.cli.lint_output import Left
 from shapecheck.cli.lint_settings import Given, LintSettings, decide
@@ -49,6 +49,9 @@ def lint_targets(asked: Asked, stdin: bytes | None, progress: Progress | None) -
     """Run the analysis and take away what is not asked for; ShapecheckError when it cannot."""
     targets, given = _with_stdin(asked, stdin)
     settings = decide(asked.given, targets)
+    writes = asked.write_baseline is not None
+    # Before the analysis: a baseline that cannot be read should not cost a minute first.
+    baseline = read_baseline(settings.baseline) if settings.baseline and not writes else None
     report = run(
         targets,
         select=settings.select,
@@ -75,7 +78,7 @@ def lint_targets(asked: Asked, stdin: bytes | None, progress: Progress | None) -
             exit_status=0 if status == 1 else status,
             remarks=(remark,),
         )
-    left = _left(report, settings, asked.diff_base)
+    left = _left(report, settings, baseline, asked.diff_base)
     return Done(
         left=left, output_format=settings.output_format, exit_status=left.report.exit_status
     )
@@ -89,7 +92,7 @@ def _with_stdin(asked: Asked, stdin: bytes | None) -> tuple[tuple[str, ...], dic
     if len(asked.targets) > 1:
         raise ShapecheckError("-: stdin is linted alone; lint the other targets in another run")
     name = asked.stdin_filename or "<stdin>"
-    return (name,), {Path(name).absolute(): stdin or b""}
+    return (name,), {Path(os.path.abspath(name)): stdin or b""}
 
 
 def _cache_of(settings: LintSettings) -> Callable[[Path], Path | None]:
@@ -116,16 +119,18 @@ def _is_hidden(finding: Diagnostic, root: RootReport, settings: LintSettings) ->
     return settings.file_ignores.hide(finding.code, root.root / finding.primary.path)
 
 
-def _left(report: Report, settings: LintSettings, diff_base: str | None) -> Left:
+def _left(
+    report: Report, settings: LintSettings, baseline: Baseline | None, diff_base: str | None
+) -> Left:
     known = unchanged = 0
     left = Left(report=report)
-    if settings.baseline is not None:
-        new, unseen = settings.baseline.split(report.findings)
+    if baseline is not None:
+        new, unseen = baseline.split(report.findings)
         known = len(report.findings) - len(new)
         from shapecheck.rules.registry import RULES
 
         asked = settings.select or frozenset(rule.code for rule in RULES)
-        stale = settings.baseline.stale(
+        stale = baseline.stale(
             unseen, asked - settings.ignore, {one.root: one.covered for one in report.analyses}
         )
         kept = {id(one) for one in new}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from shapecheck.cli.baseline import Baseline, read_baseline
 from shapecheck.cli.selection import FileIgnores, FilePatterns, expand
 from shapecheck.errors import ShapecheckError
 
@@ -34,7 +34,7 @@ class LintSettings:
     ignore: frozenset[str]
     file_ignores: FileIgnores
     excluded: FilePatterns
-    baseline: Baseline | None
+    baseline: Path | None
     cache: bool
     project: Path | None
 
@@ -75,7 +75,7 @@ def decide(given: Given, targets: tuple[str, ...]) -> LintSettings:
         ignore=expand(ignore, codes),
         file_ignores=file_ignores,
         excluded=excluded,
-        baseline=read_baseline(known) if known else None,
+        baseline=known or None,
         cache=cache,
         project=file.parent if file else None,
     )
@@ -85,7 +85,16 @@ def _table_of(targets: tuple[str, ...]) -> Path | None:
     """The file whose table holds for the targets: all of them share one, releases have none."""
     from shapecheck.cli.table_file import find_table
 
-    found = {find_table(Path(one).absolute()) for one in targets if not one.startswith("pypi:")}
+    found: set[Path | None] = set()
+    for target in targets:
+        if target.startswith("pypi:"):
+            continue
+        try:
+            found.add(find_table(Path(os.path.abspath(target))))
+        except ShapecheckError:
+            raise
+        except (OSError, ValueError):  # no path at all: said when the files are looked for
+            continue
     if len(found) > 1:
         files = ", ".join(sorted(str(file or "none") for file in found))
         raise ShapecheckError(

@@ -1,1 +1,1 @@
-"""A miniature draft/verify worker under contracts, and the three scenes of `shapecheck demo`."""
+"""The three scenes of `shapecheck demo`, and what it lints where no index is reachable."""

@@ -1,4 +1,7 @@
-"""What the demo runs: the linter on a release, and ranks of the miniature, each in a process."""
+"""What the demo runs: the linter on a release, and ranks of the engine, each in a process.
+
+The engine is started by its module name: shapecheck itself never imports it.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import cast
 
@@ -21,6 +25,7 @@ _Json = Mapping[str, object]
 _FRAME = re.compile(r'  File "(?P<path>.+)", line (?P<line>\d+), in (?P<function>\S+)')
 _LINT_SECONDS = 40
 _RANK_SECONDS = 60
+_ENGINE_NEEDS = ("gguf", "numpy", "safetensors", "tokenizers", "torch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +57,13 @@ class RankScene:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
-    """Seconds of one thread per iteration."""
+class Figures:
+    """What the healthy rank says of itself; seconds are those of one iteration."""
 
-    off: float
-    strict: float
+    requests: int
+    same_tokens: bool
+    iteration_seconds: float
+    contract_seconds: float
 
 
 def lint_release() -> LintScene:
@@ -106,31 +113,36 @@ def _place(span: _Json) -> str:
     return f"{span['path']}:{span['line']} " if span.get("path") else ""
 
 
-def serve(level: str, kind: str) -> RankScene:
-    """A rank of the miniature under SHAPECHECK=level; `kind` is healthy or mistaken."""
-    return _rank(level, "serve", kind)
+def missing() -> tuple[str, ...]:
+    """What the engine needs and this environment has not."""
+    return tuple(name for name in _ENGINE_NEEDS if find_spec(name) is None)
 
 
-def _rank(level: str, *what: str) -> RankScene:
-    command = [sys.executable, "-m", "shapecheck.demo.rank", *what]
+def mistaken(level: str) -> RankScene:
+    """How the rank with the mistake ends under SHAPECHECK=level."""
+    return _rank(level, "mistaken")
+
+
+def healthy() -> Figures:
+    """What the rank without the mistake did under SHAPECHECK=strict."""
+    scene = _rank("strict", "healthy")
+    if scene.error:
+        raise ShapecheckError(f"the healthy rank fails: {scene.error}; report it as a bug")
+    return Figures(**json.loads(scene.output))
+
+
+def _rank(level: str, kind: str) -> RankScene:
+    # -P: a folder called `engine` where the demo was started is not this project's.
+    command = [sys.executable, "-P", "-m", "engine.demo", kind]
     try:
         done = _run(command, _RANK_SECONDS, {"SHAPECHECK": level, "OMP_NUM_THREADS": "1"})
     except subprocess.TimeoutExpired:
         raise ShapecheckError(
-            f"the miniature ({' '.join(what)}) did not end within {_RANK_SECONDS} seconds; "
+            f"the {kind} rank did not end within {_RANK_SECONDS} seconds; "
             "run the demo again on an idle machine"
         ) from None
     error, stack = _failure(done.stderr) if done.returncode else ("", ())
     return RankScene(level=level, error=error, stack=stack, output=done.stdout)
-
-
-def cost() -> Cost:
-    """What an iteration of the healthy rank takes without and with its contracts."""
-    scene = _rank("off", "cost")
-    if scene.error:
-        raise ShapecheckError(f"the healthy rank fails: {scene.error}; report it as a bug")
-    seconds = json.loads(scene.output)
-    return Cost(off=float(seconds["off"]), strict=float(seconds["strict"]))
 
 
 def _run(

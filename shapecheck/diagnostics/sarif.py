@@ -13,7 +13,6 @@ from shapecheck.diagnostics.model import Diagnostic, Note, Severity, Span
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
-_HOME = "https://pypi.org/project/torch-shapecheck/"
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
 _FAULTS = ("SHP901", "SHP903")  # the tool's own: they are no results of the analysis
 
@@ -46,7 +45,6 @@ def render_sarif(
     driver = {
         "name": "shapecheck",
         "semanticVersion": version,
-        "informationUri": _HOME,
         "rules": [_rule(page) for page in pages],
     }
     faults = [one for one in findings if one.code in _FAULTS]

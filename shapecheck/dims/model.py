@@ -111,6 +111,11 @@ class Dims(BaseModel):
             f"Dims has no number for {name}: add it with dims.with_sizes({name}=(number, origin))"
         )
 
+    @property
+    def symbolic(self) -> bool:
+        """Whether the numbers are symbols of a trace."""
+        return False
+
     def get(self, name: str) -> int | None:
         """The number of `name`, or None when it has none in this pair."""
         return self._numbers.get(name)

@@ -42,13 +42,18 @@ class PlanTable:
         self.find: Callable[[int], Plan | None] = self._young.get
 
     def cold(self, source: object, receiver: object = None) -> Plan:
-        """The plan for the object that Dims come from; the bare function under torch.compile."""
+        """The plan for the object that Dims come from; the bare function under torch.compile
+        and under a trace.
+        """
         torch = sys.modules.get("torch")
         if torch is not None and torch.compiler.is_compiling():
             return self._contract.function
         asked = self._dims_parameter is None or self._contract.dims_optional
         if source is None and asked and isinstance(getattr(type(receiver), "dims", None), property):
             source = cast(Any, receiver).dims  # an AttributeError in the property is not "no Dims"
+        if isinstance(source, Dims) and source.symbolic:
+            # Sizes without a number cannot be literals of a plan; the trace judges them itself.
+            return self._contract.function
         with self._lock:
             if not self._admits(source):
                 return self._contract.function

@@ -38,7 +38,7 @@ Progress = Callable[[int, int], None]
 class Analysis:
     """What a run found out, before the rules judge it, and which files that rests on.
 
-    `loaded` are digests of the sources by path, `absent` the paths where a module was looked for.
+    `loaded` are the texts of files by path, `absent` the paths where a module was looked for.
     """
 
     facts: Facts
@@ -121,7 +121,7 @@ def _analyse(entries: Entries, progress: Progress | None, packs: tuple[Pack, ...
         crashes=tuple(crashes[path] for path in sorted(crashes)),
         drift=drift,
         contracts=machine.promises.count,
-        loaded=project.digests,
+        loaded=project.texts,
         absent=frozenset(project.absent),
     )
 

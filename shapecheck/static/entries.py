@@ -25,10 +25,10 @@ class Entries:
     unreadable: Mapping[str, Diagnostic]
 
     @property
-    def digests(self) -> dict[str, str]:
-        """What an analysis of these files rests on, by path: texts, and why there are none."""
+    def states(self) -> dict[str, str]:
+        """By path, why a file is not readable; the empty text for a file worth analysing."""
         unread = {path: one.message for path, one in self.unreadable.items()}
-        return unread | {source.path: source.digest for _, source in self.kept}
+        return unread | {source.path: "" for _, source in self.kept}
 
     @property
     def skipped(self) -> int:

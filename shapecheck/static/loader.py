@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import hashlib
 import io
 import tokenize
 import warnings
@@ -27,13 +26,6 @@ class Source:
     def lines(self) -> int:
         """How many lines the text has."""
         return self.text.count("\n") + (not self.text.endswith("\n") and bool(self.text))
-
-    @property
-    def digest(self) -> str:
-        """A hash of the text: equal digests mean equal analyses."""
-        return hashlib.blake2b(
-            self.text.encode("utf-8", "surrogatepass"), digest_size=16
-        ).hexdigest()
 
 
 class UnreadableFileError(Exception):

@@ -15,8 +15,8 @@ from shapecheck.static.facts import Facts
 class Outcome:
     """The judgement of one analysis, before anything is filtered: plain data that can be kept.
 
-    `entries` and `loaded` are digests of sources by path; `absent` the paths where a module was
-    looked for and none was.
+    `entries` are the states of the files it started from, `loaded` the texts of all that took
+    part, both by path; `absent` are the paths where a module was looked for and none was.
     """
 
     findings: tuple[Diagnostic, ...]
@@ -50,7 +50,7 @@ def judged(entries: Entries, analysis: Analysis) -> Outcome:
         ),
         counts=_counts(analysis.facts)
         | {"lines_loaded": analysis.loaded_lines, "contracts": analysis.contracts},
-        entries=entries.digests,
+        entries=entries.states,
         loaded=analysis.loaded,
         absent=analysis.absent,
     )

@@ -29,7 +29,7 @@ class Project:
     root: Path
     modules: dict[str, ModuleFacts | None] = field(default_factory=dict[str, "ModuleFacts | None"])
     unreadable: dict[str, Diagnostic] = field(default_factory=dict[str, Diagnostic])
-    digests: dict[str, str] = field(default_factory=dict[str, str])
+    texts: dict[str, str] = field(default_factory=dict[str, str])
     absent: set[str] = field(default_factory=set[str])
     loaded_lines: int = 0
 
@@ -38,7 +38,7 @@ class Project:
         if name in self.modules:
             return self.modules[name]
         self.modules[name] = None
-        self.digests[source.path] = source.digest
+        self.texts[source.path] = source.text
         try:
             tree = parse_source(source)
             facts = index_module(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -199,9 +200,8 @@ def _locate(target: str, given: Mapping[Path, bytes]) -> tuple[Path, Path]:
                 f"its top level holds {', '.join(_top_level(root))}"
             )
         return root, path
-    path = Path(target)
+    path = Path(os.path.abspath(target))
     try:
-        path = path.absolute()
         exists = path in given or path.exists()
     except (OSError, ValueError):
         exists = False

@@ -1,7 +1,8 @@
 """Outcomes kept between runs as checksummed JSON, reused while every file they rest on is equal.
 
 The analysis is of the whole program, so an outcome is kept as a whole: it holds as long as the
-same files pass the prefilter and no file that was loaded, imports included, has another text.
+same files pass the prefilter and every file that was loaded, imports included, means the same.
+Where only comments or layout changed, the places of the findings move along.
 """
 
 from __future__ import annotations
@@ -12,17 +13,19 @@ import json
 import os
 import sys
 import tempfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
 from shapecheck.diagnostics.model import Certainty, Diagnostic, DimPair, Note, Severity, Span
 from shapecheck.static.entries import Entries
+from shapecheck.static.layout import Place, moves
 from shapecheck.static.loader import UnreadableFileError, read_source
 from shapecheck.static.outcome import Outcome
 
-_KEPT = 64  # outcomes: one for each combination of targets and settings
+_KEPT = 16  # outcomes, one for each combination of targets and settings, a few MB each
 _PACKAGE = Path(__file__).parents[1]
 _Json = Mapping[str, Any]  # checked by the checksum: we wrote it
 
@@ -36,19 +39,22 @@ class ResultCache:
     def get(self, key: str, entries: Entries) -> Outcome | None:
         """The outcome of this key if it still holds, else None."""
         try:
-            checksum, _, body = (self.folder / f"{key}.json").read_bytes().partition(b"\n")
+            checksum, _, body = self._file(key).read_bytes().partition(b"\n")
             if hashlib.sha256(body).hexdigest().encode() != checksum:
                 return None
-            outcome = _decode(json.loads(body))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            kept = _decode(json.loads(zlib.decompress(body)))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, zlib.error):
             return None
-        return outcome if _holds(outcome, entries) else None
+        outcome = _brought_up(kept, entries)
+        if outcome is not None and outcome is not kept:
+            self.put(key, outcome)
+        return outcome
 
     def put(self, key: str, outcome: Outcome) -> None:
         """Keep an outcome; readers see the whole of it or nothing, whoever else writes."""
         if not outcome.lasting:
             return
-        body = json.dumps(_encode(outcome), separators=(",", ":")).encode()
+        body = zlib.compress(json.dumps(_encode(outcome), separators=(",", ":")).encode(), 1)
         # Without a place to write, the next run takes as long as this one: nothing to report.
         with contextlib.suppress(OSError):
             self._prepare()
@@ -56,11 +62,14 @@ class ResultCache:
             try:
                 with os.fdopen(handle, "wb") as file:
                     file.write(hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
-                os.replace(name, self.folder / f"{key}.json")
+                os.replace(name, self._file(key))
             except OSError:
                 os.unlink(name)
                 raise
             self._prune()
+
+    def _file(self, key: str) -> Path:
+        return self.folder / f"{key}.json.z"
 
     def _prepare(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -69,7 +78,7 @@ class ResultCache:
             ignore.write_text("*\n")
 
     def _prune(self) -> None:
-        files = sorted(self.folder.glob("*.json"), key=lambda file: file.stat().st_mtime)
+        files = sorted(self.folder.glob("*.json.z"), key=lambda file: file.stat().st_mtime)
         for file in files[:-_KEPT]:
             file.unlink(missing_ok=True)
 
@@ -93,22 +102,52 @@ def _tool() -> Iterator[str]:
                 yield f"{name}:{state.st_size}:{state.st_mtime_ns}"
 
 
-def _holds(outcome: Outcome, entries: Entries) -> bool:
-    now = entries.digests
-    if now != outcome.entries or any((entries.root / path).exists() for path in outcome.absent):
-        return False
-    return all(
-        _digest(entries.root, path) == digest
-        for path, digest in outcome.loaded.items()
-        if path not in now
-    )
-
-
-def _digest(root: Path, path: str) -> str:
+def _brought_up(outcome: Outcome, entries: Entries) -> Outcome | None:
+    """The outcome for the files as they are now, or None when it has to be found out anew."""
+    root = entries.root
+    if entries.states != outcome.entries or any((root / path).exists() for path in outcome.absent):
+        return None
+    now = {source.path: source.text for _, source in entries.kept}
+    loaded: dict[str, str] = {}
+    moved: dict[str, Mapping[Place, Place]] = {}
+    for path, old in outcome.loaded.items():
+        text = now[path] if path in now else _text(root, path)
+        if text is None:
+            return None
+        if text != old:
+            places = moves(old, text)
+            if places is None:
+                return None
+            moved[path] = places
+        loaded[path] = text
+    if not moved:
+        return outcome
     try:
-        return read_source(root / path, path).digest
+        findings = tuple(_carried(one, moved) for one in outcome.findings)
+    except KeyError:  # a place that is not a node's, such as the line of a syntax error
+        return None
+    return replace(outcome, findings=findings, loaded=loaded)
+
+
+def _text(root: Path, path: str) -> str | None:
+    try:
+        return read_source(root / path, path).text
     except UnreadableFileError:
-        return ""
+        return None
+
+
+def _carried(finding: Diagnostic, moved: Mapping[str, Mapping[Place, Place]]) -> Diagnostic:
+    def carry(span: Span | None) -> Span | None:
+        if span is None or span.path not in moved:
+            return span
+        line, column = moved[span.path][span.line, span.column]
+        return Span(path=span.path, line=line, column=column)
+
+    return replace(
+        finding,
+        primary=carry(finding.primary),
+        notes=tuple(replace(note, span=carry(note.span)) for note in finding.notes),
+    )
 
 
 def _encode(outcome: Outcome) -> dict[str, object]:

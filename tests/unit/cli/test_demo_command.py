@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from shapecheck.cli import demo
 from shapecheck.cli.main import main
 from shapecheck.config import settings
 from shapecheck.demo import stage
 
 LATE = stage.RankScene(
     level="off",
-    error="RuntimeError: Expected size 128 but got size 256",
-    stack=("merge (worker.py:31)", "arrive (worker.py:159)"),
+    error="RuntimeError: Expected size 64 but got size 32",
+    stack=("merge (carriers.py:72)", "join (live.py:30)"),
     output="",
 )
 NAMED = stage.RankScene(
     level="strict",
-    error="shapecheck.errors.ShapeContractError: SHP201 DraftWorker.idle_input\n  dim 1: ...",
+    error="shapecheck.errors.ShapeContractError: SHP201 MistakenProposer.idle\n  dim 1: ...",
     stack=(),
     output="",
 )
-COST = stage.Cost(off=1e-3, strict=1.02e-3)
+FIGURES = stage.Figures(requests=8, same_tokens=True, iteration_seconds=1e-3, contract_seconds=2e-5)
 
 
 def found(release: str | None, *findings: str) -> stage.LintScene:
@@ -32,13 +33,17 @@ def found(release: str | None, *findings: str) -> stage.LintScene:
 @pytest.fixture
 def scenes(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
     """What the processes of the demo will say; a test changes it before it runs the command."""
-    said: dict[str, object] = {"lint": found(stage.RELEASE, "a.py:7 SHP302 [odd]"), "strict": NAMED}
+    said: dict[str, object] = {
+        "lint": found(stage.RELEASE, "a.py:7 SHP302 [odd]"),
+        "off": LATE,
+        "strict": NAMED,
+        "healthy": FIGURES,
+        "missing": (),
+    }
     monkeypatch.setattr(stage, "lint_release", lambda: said["lint"])
-    monkeypatch.setattr(
-        stage, "serve", lambda level, _kind: LATE if level == "off" else said["strict"]
-    )
-    monkeypatch.setattr(stage, "cost", lambda: COST)
-    monkeypatch.setattr(demo, "find_spec", lambda _name: object())
+    monkeypatch.setattr(stage, "mistaken", lambda level: said[level])
+    monkeypatch.setattr(stage, "healthy", lambda: said["healthy"])
+    monkeypatch.setattr(stage, "missing", lambda: said["missing"])
     return said
 
 
@@ -48,9 +53,10 @@ def test_all_three_scenes(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert "a.py:7 SHP302 [odd]\n  read  b.py:3 x\n" in out
     assert LATE.error in out
-    assert "raised in merge (worker.py:31) <- arrive (worker.py:159)" in out
-    assert "SHP201 DraftWorker.idle_input\n  dim 1: ..." in out
-    assert "20.0 microseconds, 2.0% of an iteration" in out
+    assert "raised in merge (carriers.py:72) <- join (live.py:30)" in out
+    assert "SHP201 MistakenProposer.idle\n  dim 1: ..." in out
+    assert "20.0 microseconds" in out
+    assert "The contracts cost 2.0% of an iteration" in out
 
 
 def test_offline_it_says_what_was_linted(
@@ -63,15 +69,14 @@ def test_offline_it_says_what_was_linted(
     assert str(stage.MINIATURE) in out
 
 
-@pytest.mark.usefixtures("scenes")
-def test_without_torch_it_says_what_to_install(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_without_the_engines_extra_it_says_what_to_install(
+    scenes: dict[str, object], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(demo, "find_spec", lambda _name: None)
+    scenes["missing"] = ("gguf", "torch")
     assert main(["demo"]) == 0
     out = capsys.readouterr().out
     assert "SHP302" in out
-    assert "pip install -e '.[engine]'" in out
+    assert "The engine needs gguf, torch. In this checkout: pip install -e '.[engine]'" in out
     assert "microseconds" not in out
 
 
@@ -79,7 +84,9 @@ def test_without_torch_it_says_what_to_install(
     ("scene", "value", "text"),
     [
         ("lint", found(stage.RELEASE), "found nothing where a bug is known"),
+        ("off", replace(LATE, error="", stack=()), "to crash under off"),
         ("strict", LATE, "to be named under strict"),
+        ("healthy", replace(FIGURES, same_tokens=False), "disagree on the tokens"),
     ],
 )
 def test_a_show_that_fails_is_a_fault(

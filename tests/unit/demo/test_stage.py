@@ -105,18 +105,27 @@ def test_a_linter_that_fails_on_both_is_reported(monkeypatch: pytest.MonkeyPatch
 
 
 def test_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
-    measured = '{"off": 0.25, "strict": 0.5}'
-    run, commands = answering((0, measured, ""), (1, "", TRACEBACK), (1, "", TRACEBACK))
+    figures = (
+        '{"requests": 8, "same_tokens": true, "iteration_seconds": 0.5, "contract_seconds": 0.25}'
+    )
+    run, commands = answering((0, figures, ""), (1, "", TRACEBACK), (1, "", TRACEBACK))
     monkeypatch.setattr(stage, "_run", run)
-    assert stage.cost() == stage.Cost(off=0.25, strict=0.5)
-    assert stage.serve("strict", "mistaken").stack[0] == "merge (worker.py:31)"
-    assert commands[1][-2:] == ["serve", "mistaken"]
+    assert stage.healthy() == stage.Figures(
+        requests=8, same_tokens=True, iteration_seconds=0.5, contract_seconds=0.25
+    )
+    assert stage.mistaken("strict").stack[0] == "merge (worker.py:31)"
+    assert commands[1][-2:] == ["engine.demo", "mistaken"]
     with pytest.raises(ShapecheckError, match="healthy rank fails"):
-        stage.cost()
+        stage.healthy()
 
 
 def test_a_rank_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     run, _ = answering(subprocess.TimeoutExpired("rank", 60))
     monkeypatch.setattr(stage, "_run", run)
     with pytest.raises(ShapecheckError, match="did not end within"):
-        stage.serve("off", "healthy")
+        stage.mistaken("off")
+
+
+def test_what_the_engine_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage, "find_spec", lambda name: None if name == "torch" else object())
+    assert stage.missing() == ("torch",)

@@ -66,6 +66,32 @@ def test_a_file_that_takes_no_part_may_change(package: Path, cached: Lint) -> No
     assert report.analyses[0].lines == run((str(package / "work"),)).analyses[0].lines
 
 
+@pytest.mark.parametrize("file", ["work/upper.py", "lower.py"])
+def test_comments_and_layout_move_the_findings_along(
+    file: str, package: Path, cached: Lint
+) -> None:
+    before = cached()
+    source = (package / file).read_text()
+    (package / file).write_text(
+        "# a comment\n\n" + source.replace("\n\n\n", "\n\n\n\n# between\n") + "# the end\n"
+    )
+    after = cached()
+    assert _recalled(after)
+    assert after.findings == run((str(package / "work"),)).findings
+    assert (after.findings != before.findings) is (file == "work/upper.py")
+    assert _recalled(cached())
+
+
+def test_a_comment_that_makes_a_function_worth_reading_is_no_layout(
+    package: Path, cached: Lint
+) -> None:
+    file = package / "work" / "upper.py"
+    file.write_text(file.read_text() + "\n\ndef quiet(a):\n    return a\n")
+    cached()
+    file.write_text(file.read_text().replace("return a\n", "return a  # hidden\n"))
+    assert not _recalled(cached())
+
+
 @pytest.mark.parametrize(
     ("file", "text"),
     [
@@ -113,10 +139,12 @@ def test_another_state_of_the_tool_recalls_nothing(
     assert not _recalled(cached())
 
 
-@pytest.mark.parametrize("damage", ["empty", "cut", "flipped", "binary", "other", "folder"])
+@pytest.mark.parametrize(
+    "damage", ["empty", "cut", "flipped", "checksum", "binary", "other", "folder"]
+)
 def test_a_damaged_entry_is_a_miss(damage: str, cached: Lint, tmp_path: Path) -> None:
     cached()
-    (kept,) = (tmp_path / "cache").glob("*.json")
+    (kept,) = (tmp_path / "cache").glob("*.json.z")
     data = kept.read_bytes()
     if damage == "folder":
         kept.unlink()
@@ -126,7 +154,8 @@ def test_a_damaged_entry_is_a_miss(damage: str, cached: Lint, tmp_path: Path) ->
             {
                 "empty": b"",
                 "cut": data[: len(data) // 2],
-                "flipped": data.replace(b"SHP301", b"SHP302"),
+                "flipped": data[:-9] + bytes([data[-9] ^ 1]) + data[-8:],
+                "checksum": data[:3] + b"0" + data[4:],
                 "binary": bytes(range(256)),
                 "other": b'{"version": 9}\n[]',
             }[damage]
@@ -147,7 +176,7 @@ def test_concurrent_writers_leave_one_whole_entry(
 ) -> None:
     cached()
     cache = ResultCache(folder=tmp_path / "cache")
-    (key,) = (file.stem for file in cache.folder.glob("*.json"))
+    (key,) = (file.name.removesuffix(".json.z") for file in cache.folder.glob("*.json.z"))
     entries = read_entries(
         package.parent, [package / "work"], given={}, excluded=lambda _file: False
     )
@@ -167,7 +196,7 @@ def test_concurrent_writers_leave_one_whole_entry(
     for thread in threads:
         thread.join()
     assert misses == []
-    assert {file.name for file in cache.folder.iterdir()} == {f"{key}.json", ".gitignore"}
+    assert {file.name for file in cache.folder.iterdir()} == {f"{key}.json.z", ".gitignore"}
 
 
 def test_only_the_newest_entries_stay(
@@ -177,5 +206,5 @@ def test_only_the_newest_entries_stay(
     for version in range(4):
         monkeypatch.setattr(result_cache, "_tool", lambda version=version: [str(version)])
         cached()
-    assert len(list((tmp_path / "cache").glob("*.json"))) == 2
+    assert len(list((tmp_path / "cache").glob("*.json.z"))) == 2
     assert _recalled(cached())

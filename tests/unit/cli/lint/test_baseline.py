@@ -137,3 +137,12 @@ def test_missing_and_unwritable_files(shapecheck_lint: Lint) -> None:
     unwritable = shapecheck_lint("src", "--write-baseline", "no/folder.json")
     assert unwritable.exit_code == 2
     assert "cannot be written" in unwritable.stderr
+
+
+def test_the_baseline_of_the_table_need_not_exist_to_be_written(
+    project: Path, shapecheck_lint: Lint
+) -> None:
+    (project / "pyproject.toml").write_text('[tool.shapecheck]\nbaseline = "known.json"\n')
+    assert "cannot be read" in shapecheck_lint().stderr
+    assert shapecheck_lint("src", "--write-baseline", "known.json").exit_code == 0
+    assert shapecheck_lint().exit_code == 0

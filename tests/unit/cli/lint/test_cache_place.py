@@ -14,7 +14,7 @@ Lint = Callable[..., Result]
 
 
 def _kept(folder: Path) -> int:
-    return len(list(folder.glob("*.json")))
+    return len(list(folder.glob("*.json.z")))
 
 
 @pytest.mark.parametrize("mark", ["pyproject.toml", ".git"])

@@ -88,3 +88,21 @@ def test_excluded_files_are_not_read(project: Path, shapecheck_lint: Lint) -> No
     result = shapecheck_lint("src", "--exclude", "broken.py", "--output-format", "concise")
     assert result.stdout.count("\n") == 1
     assert "1 finding in 1 files" in result.stderr
+
+
+def test_patterns_hold_for_targets_told_from_below(
+    project: Path, shapecheck_lint: Lint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "deep").mkdir()
+    monkeypatch.chdir(project / "deep")
+    (project / "pyproject.toml").write_text(
+        '[tool.shapecheck]\nper-file-ignores = {"src/*" = ["SHP3"]}\n'
+    )
+    assert shapecheck_lint("../src").exit_code == 0
+
+
+@pytest.mark.parametrize("target", ["x" * 5000, "a\0b", ""])
+def test_what_is_no_path_is_said(target: str, shapecheck_lint: Lint) -> None:
+    result = shapecheck_lint(target)
+    assert result.exit_code == (1 if not target else 2)
+    assert "Traceback" not in result.output

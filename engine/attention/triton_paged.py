@@ -1,0 +1,151 @@
+"""The Triton backend: split-KV attention for blocks, one causal kernel for prefill; CUDA.
+
+B requests   T rows of the forward   R query rows per request   W slots beyond the prefix
+Q query heads   C key/value heads   E head width   S splits
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from engine.attention.base import AttentionBackend, AttentionPlan, Block, Ragged
+from engine.errors import EngineError
+from engine.kernels.paged_attention import mask_words, paged_attention
+from engine.kernels.prefill_attention import prefill_attention
+from engine.kv.pool import KVPool
+from engine.kv.table import RequestTable
+
+WIDEST_TAIL = 64
+"""A row's tail mask is one word."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockPlan(AttentionPlan):
+    """R rows of each request; a fused forward writes the pool itself and only reads here."""
+
+    pool: KVPool
+    work: Block
+    table_PM: Tensor
+    slots_T: Tensor
+    word_T: Tensor
+    split: int
+
+    def attend(self, layer: int, q_TQE: Tensor, k_TCE: Tensor, v_TCE: Tensor) -> Tensor:
+        self.pool.store(layer, self.slots_T, k_TCE, v_TCE)
+        return self.read(layer, q_TQE.contiguous())
+
+    def read(self, layer: int, q_TQE: Tensor, *, chained: bool = False) -> Tensor:
+        """Attention (T, Q, E) over what is in the pool, this forward's keys and values included."""
+        tokens, heads, width = q_TQE.shape
+        longest = self.work.max_prefix + self.work.tail_slots_BW.shape[1]
+        splits = max(1, -(-longest // self.split))
+        device = q_TQE.device
+        return paged_attention(
+            q_TQE,
+            self.pool.keys_ZCE[layer],
+            self.pool.values_ZCE[layer],
+            table_PM=self.table_PM,
+            row_B=self.work.req_rows_B,
+            prefix_B=self.work.prefix_lens_B,
+            tail_BW=self.work.tail_slots_BW,
+            word_T=self.word_T,
+            split=self.split,
+            part_TQSE=torch.empty(tokens, heads, splits, width, device=device),
+            weight_TQS=torch.empty(tokens, heads, splits, device=device),
+            out_TQE=torch.empty_like(q_TQE),
+            chained=chained,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _RaggedPlan(AttentionPlan):
+    pool: KVPool
+    table_PM: Tensor
+    slots_T: Tensor
+    row_B: Tensor
+    prefix_B: Tensor
+    start_B1: Tensor
+    longest: int
+
+    def attend(self, layer: int, q_TQE: Tensor, k_TCE: Tensor, v_TCE: Tensor) -> Tensor:
+        self.pool.store(layer, self.slots_T, k_TCE, v_TCE)
+        return prefill_attention(
+            q_TQE.contiguous(),
+            self.pool.keys_ZCE[layer],
+            self.pool.values_ZCE[layer],
+            table_PM=self.table_PM,
+            row_B=self.row_B,
+            prefix_B=self.prefix_B,
+            start_B1=self.start_B1,
+            longest=self.longest,
+        )
+
+
+class _EmptyPlan(AttentionPlan):
+    """A rank without requests enters the forward with no rows."""
+
+    def attend(self, layer: int, q_TQE: Tensor, k_TCE: Tensor, v_TCE: Tensor) -> Tensor:
+        return torch.empty_like(q_TQE)
+
+
+class TritonBackend(AttentionBackend):
+    """Attention over the paged pool without gathering it.
+
+    Many requests fill the card by themselves and get long splits. `split` fixes their length, so
+    that a row's sum is the same in every batch.
+    """
+
+    def __init__(self, pool: KVPool, table: RequestTable, *, split: int | None = None) -> None:
+        super().__init__(pool, table)
+        self.split = split
+
+    def plan_ragged(self, work: Ragged) -> AttentionPlan:
+        if not sum(work.extend_lens):
+            return _EmptyPlan()
+        table_PM = self.table.slots_PM
+        written = [
+            table_PM[row, prefix : prefix + extend]
+            for row, prefix, extend in zip(
+                work.req_rows, work.prefix_lens, work.extend_lens, strict=True
+            )
+        ]
+        lengths = torch.tensor([0, *work.extend_lens], dtype=torch.int64)
+        rows = torch.tensor([work.req_rows, work.prefix_lens], dtype=torch.int64)
+        row_B, prefix_B = rows.to(table_PM.device)
+        return _RaggedPlan(
+            pool=self.pool,
+            table_PM=table_PM,
+            slots_T=torch.cat(written),
+            row_B=row_B,
+            prefix_B=prefix_B,
+            start_B1=lengths.cumsum(0).to(table_PM.device),
+            longest=max(work.extend_lens),
+        )
+
+    def plan_block(self, work: Block) -> AttentionPlan:
+        requests, tail = work.tail_slots_BW.shape
+        if not requests:
+            return _EmptyPlan()
+        if tail > WIDEST_TAIL:
+            raise EngineError(
+                f"{tail} tokens of a request are in flight and the Triton attention holds "
+                f"{WIDEST_TAIL}; lower num_steps, topk or num_draft_tokens"
+            )
+        return BlockPlan(
+            pool=self.pool,
+            work=work,
+            table_PM=self.table.slots_PM,
+            slots_T=work.slots_BR.reshape(-1),
+            word_T=mask_words(work.mask_BRW),
+            split=self.split or _split(requests * self.pool.keys_ZCE[0].shape[1]),
+        )
+
+
+def _split(programs: int) -> int:
+    """Columns of a split when so many programs run before any splitting."""
+    if programs <= 32:
+        return 64
+    return 256 if programs <= 128 else 1024

@@ -1,0 +1,1 @@
+"""engine.kernels: Triton kernels of the hot phases, each beside the torch code that defines it."""

@@ -1,0 +1,74 @@
+"""launch: the few device functions by which consecutive kernels overlap.
+
+Programmatic dependent launch lets a kernel start while the one before it still runs. Three rules
+keep that safe, and every kernel of this package follows them: it releases its successor at once, it
+waits before it reads or writes anything another kernel of the same forward touches, and the first
+kernel of a forward is launched unchained, so that everything older (plans, tables, the cached
+prefix) is complete.
+"""
+
+import functools
+
+import torch
+import triton
+import triton.language as tl
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.language.extra import cuda
+
+
+@functools.cache
+def overlaps() -> bool:
+    """Whether kernels may be chained: on Hopper and later cards, never in Triton's interpreter.
+
+    The same cards hold the rings of stream_tile in their shared memory.
+    """
+    if triton.knobs.runtime.interpret or not torch.cuda.is_available():
+        return False
+    return torch.cuda.get_device_capability() >= (9, 0)
+
+
+@triton.jit
+def release_successor(CHAINED: tl.constexpr):
+    """The next kernel of the stream may start to fill the multiprocessors this one leaves idle."""
+    if CHAINED:
+        cuda.gdc_launch_dependents()
+
+
+@triton.jit
+def wait_for_producers(CHAINED: tl.constexpr):
+    """Everything the kernels before this one wrote is complete and visible afterwards."""
+    if CHAINED:
+        cuda.gdc_wait()
+
+
+@triton.jit
+def prefetch(pointers):
+    """The cache line behind each pointer is on its way into the L2 cache."""
+    tl.inline_asm_elementwise(
+        "prefetch.global.L2 [$1]; mov.u32 $0, 0;",
+        "=r,l",
+        [pointers.to(tl.int64, bitcast=True)],
+        dtype=tl.int32,
+        is_pure=False,
+        pack=1,
+    )
+
+
+@gluon.jit
+def stream_release(CHAINED: gl.constexpr):
+    """release_successor for Gluon kernels."""
+    if CHAINED:
+        gl.inline_asm_elementwise(
+            "griddepcontrol.launch_dependents; // $0", "=r", [],
+            dtype=gl.int32, is_pure=False, pack=1,
+        )  # fmt: skip
+
+
+@gluon.jit
+def stream_wait(CHAINED: gl.constexpr):
+    """wait_for_producers for Gluon kernels."""
+    if CHAINED:
+        gl.inline_asm_elementwise(
+            "griddepcontrol.wait; // $0", "=r", [], dtype=gl.int32, is_pure=False, pack=1
+        )

@@ -1,0 +1,71 @@
+"""norm: residual add and RMS norm of whole rows, for forwards too wide for the fused linear
+kernels.
+
+T tokens   H hidden width
+"""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from engine.kernels.launch import release_successor, wait_for_producers
+
+
+@triton.jit
+def _add_norm(
+    x_ptr,
+    residual_ptr,
+    gain_ptr,
+    sum_ptr,
+    y_ptr,
+    eps,
+    H: tl.constexpr,
+    BLOCK_H: tl.constexpr,
+    ADD: tl.constexpr,
+    CHAINED: tl.constexpr,
+):
+    release_successor(CHAINED)
+    wait_for_producers(CHAINED)
+    h_H = tl.arange(0, BLOCK_H)
+    here_H = h_H < H
+    at_H = tl.program_id(0).to(tl.int64) * H + h_H
+    x_H = tl.load(x_ptr + at_H, mask=here_H, other=0.0)
+    if ADD:
+        residual_H = tl.load(residual_ptr + at_H, mask=here_H, other=0.0)
+        x_H = (x_H.to(tl.float32) + residual_H.to(tl.float32)).to(x_H.dtype)
+        tl.store(sum_ptr + at_H, x_H, mask=here_H)
+    wide_H = x_H.to(tl.float32)
+    scale = tl.rsqrt(tl.sum(wide_H * wide_H, axis=0) / H + eps)
+    gain_H = tl.load(gain_ptr + h_H, mask=here_H, other=0.0).to(tl.float32)
+    tl.store(y_ptr + at_H, (wide_H * scale * gain_H).to(y_ptr.dtype.element_ty), mask=here_H)
+
+
+def rms_norm(
+    x_TH: Tensor,
+    gain_H: Tensor,
+    *,
+    eps: float,
+    residual_TH: Tensor | None = None,
+    chained: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Returns x (+ residual), and its norm times the gain; the mean of squares is taken in f32."""
+    tokens, width = x_TH.shape
+    y_TH = torch.empty_like(x_TH)
+    sum_TH = x_TH if residual_TH is None else torch.empty_like(x_TH)
+    if tokens:
+        _add_norm[tokens,](
+            x_TH, residual_TH, gain_H, sum_TH, y_TH, eps, width,
+            BLOCK_H=triton.next_power_of_2(width), ADD=residual_TH is not None,
+            CHAINED=chained, launch_pdl=chained, num_warps=8,
+        )  # fmt: skip
+    return sum_TH, y_TH
+
+
+def rms_norm_reference(
+    x_TH: Tensor, gain_H: Tensor, *, eps: float, residual_TH: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """The same in torch."""
+    if residual_TH is not None:
+        x_TH = x_TH + residual_TH
+    return x_TH, torch.nn.functional.rms_norm(x_TH, (x_TH.shape[-1],), gain_H, eps)

@@ -1,0 +1,97 @@
+"""tiles: which kernel and which cut a linear product of a few rows gets.
+
+The table holds what was fastest on one H200 for the Llama-8B and Llama-1B shapes, measured inside
+whole decode steps (tests/bench/gpu_step.py), because a cut that wins alone can starve its
+neighbour. Other shapes get the cut that was best most often.
+
+I inputs   O outputs (gate and up counted together)
+"""
+
+from dataclasses import replace
+from enum import Enum
+
+from engine.kernels.row_tile import RowTile
+from engine.kernels.stream_tile import StreamTile
+
+
+class Product(Enum):
+    """The linear products of a decoder, which differ in what a tile must hold together."""
+
+    QKV = "qkv"
+    OUT = "out"
+    GATE_UP = "gate_up"
+    DOWN = "down"
+    HEAD = "head"
+
+
+def _row(block_o: int, block_i: int, warps: int, stages: int) -> RowTile:
+    return RowTile(block_o=block_o, block_i=block_i, block_t=1, warps=warps, stages=stages)
+
+
+def _stream(block_o: int, slice_i: int, warps: int, slots: int, per_sm: int = 1) -> StreamTile:
+    return StreamTile(
+        block_o=block_o, slice_i=slice_i, block_t=8, warps=warps, slots=slots, per_sm=per_sm
+    )
+
+
+_ONE_TOKEN: dict[tuple[int, int], RowTile] = {
+    (6144, 4096): _row(8, 512, 4, 1),
+    (4096, 4096): _row(8, 512, 4, 3),
+    (28672, 4096): _row(8, 512, 2, 2),
+    (4096, 14336): _row(16, 1024, 4, 2),
+    (128256, 4096): _row(8, 256, 4, 1),
+    (3072, 2048): _row(8, 512, 4, 1),
+    (2048, 2048): _row(8, 2048, 4, 1),
+    (16384, 2048): _row(4, 2048, 4, 2),
+    (2048, 8192): _row(4, 4096, 4, 1),
+    (128256, 2048): _row(4, 1024, 4, 1),
+}
+_FEW_TOKENS: dict[tuple[int, int], StreamTile] = {
+    (6144, 4096): _stream(16, 64, 4, 6),
+    (4096, 4096): _stream(16, 128, 2, 5),
+    (28672, 4096): _stream(16, 128, 4, 3),
+    (4096, 14336): _stream(16, 128, 4, 5),
+    (128256, 4096): _stream(32, 64, 4, 5),
+    (3072, 2048): _stream(16, 64, 4, 6),
+    (2048, 2048): _stream(16, 64, 4, 5, 2),
+    (16384, 2048): _stream(16, 64, 4, 5, 2),
+    (2048, 8192): _stream(16, 64, 4, 6),
+    (128256, 2048): _stream(32, 64, 4, 5),
+}
+_ANY_ROW = _row(8, 512, 4, 1)
+_ANY_STREAM = (_stream(16, 64, 4, 5), _stream(16, 64, 2, 8), _stream(16, 64, 1, 8))
+_PORTABLE = RowTile(block_o=16, block_i=128, block_t=8, warps=4, stages=3)
+
+
+def choose_tile(
+    product: Product,
+    *,
+    tokens: int,
+    outputs: int,
+    inputs: int,
+    head_width: int = 0,
+    streams: bool = True,
+    invariant: bool = False,
+) -> RowTile | StreamTile:
+    """The cut for so many tokens.
+
+    `streams` says that the weights are 16-bit and launch.overlaps() holds; `invariant` gives every
+    number of tokens the same order of sums. QKV needs `head_width`, which its tiles must divide.
+    """
+    if tokens == 1 and not invariant:
+        tile = _ONE_TOKEN.get((outputs, inputs), _ANY_ROW)
+        return _inside_head(tile, head_width) if product is Product.QKV else tile
+    block = {Product.GATE_UP: outputs // 2, Product.QKV: head_width // 2}.get(
+        product, outputs // 2 if outputs % 2 == 0 else 0
+    )
+    for cut in (_FEW_TOKENS.get((outputs, inputs)), *_ANY_STREAM):
+        if streams and cut is not None and block and cut.fits(inputs, block):
+            return cut.for_tokens(tokens)
+    return _inside_head(_PORTABLE, head_width) if product is Product.QKV else _PORTABLE
+
+
+def _inside_head(tile: RowTile, head_width: int) -> RowTile:
+    """The tile with as many rows as divide a head of this (even) width."""
+    while head_width % tile.block_o:
+        tile = replace(tile, block_o=tile.block_o // 2)
+    return tile

@@ -1,0 +1,172 @@
+"""FusedLM: the CausalLM whose narrow forwards run through the Triton kernels.
+
+A forward of at most 32 rows is bound by reading weights, and there each layer is six kernels that
+hand rows over without a norm of their own. Wider forwards, and prefill, are the model's as it is.
+
+T rows of the forward   H hidden size   Q query heads   C key/value heads   E head width
+U feed-forward width   X width of the hidden states fed to a draft   V vocabulary
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from engine.attention.base import AttentionPlan
+from engine.attention.triton_paged import BlockPlan
+from engine.kernels.embedding import BLOCK_H, embed_rows
+from engine.kernels.gated_rows import gated_rows
+from engine.kernels.launch import overlaps
+from engine.kernels.linear_rows import linear_rows
+from engine.kernels.norm import rms_norm
+from engine.kernels.qkv_rows import qkv_rows
+from engine.kernels.rope import rotate_store
+from engine.kernels.row_tile import RowTile, ScaledRows
+from engine.kernels.stream_tile import StreamTile
+from engine.kernels.tiles import Product, choose_tile
+from engine.models.base import Hidden, Role
+from engine.models.config import ModelConfig
+from engine.models.layers.attention import Attention
+from engine.models.layers.decoder import DecoderLayer
+from engine.models.layers.linear import Linear
+from engine.models.llama import CausalLM
+
+WIDEST = 32
+"""Rows of the widest token tile; beyond it these kernels would read the weights twice."""
+
+
+class FusedLM(CausalLM):
+    """The same model; `invariant` makes a row's result the same in every batch."""
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        *,
+        role: Role = "target",
+        length: int | None = None,
+        aux_layers: tuple[int, ...] = (),
+        invariant: bool = False,
+    ) -> None:
+        super().__init__(config, role=role, length=length, aux_layers=aux_layers)
+        self.invariant = invariant
+
+    def forward(self, ids_T: Tensor, positions_T: Tensor, plan: AttentionPlan) -> Hidden:
+        tokens = len(ids_T)
+        if not isinstance(plan, BlockPlan) or tokens > WIDEST or self.config.mlp_bias:
+            return super().forward(ids_T, positions_T, plan)
+        layers = [layer for layer in self.layers if isinstance(layer, DecoderLayer)]
+        hidden_TH = torch.empty(tokens, self.config.hidden, device=self.device, dtype=self.dtype)
+        scaled_TH = torch.empty_like(hidden_TH)
+        kept: dict[int, Tensor] = {}
+        rows = _between(scaled_TH, BLOCK_H)
+        first, *others = (_gain(layer) for layer in layers)
+        # The last layer's rows enter the final norm, whose own kernel also divides by the rms.
+        others.append(self.norm.weight_H)
+        embed_rows(ids_T, self.embedding.weight_VH, first, out_TH=hidden_TH, next_rows=rows)
+        for number, (layer, next_gain_H) in enumerate(zip(layers, others, strict=True)):
+            if number in self.aux_layers:
+                kept[number] = hidden_TH.clone()
+            rows = self._layer(layer, hidden_TH, rows, next_gain_H, positions_T, plan)
+        _, rows_TH = rms_norm(
+            hidden_TH, self.norm.weight_H, eps=self.config.norm_eps, chained=overlaps()
+        )
+        aux_TX = torch.cat([kept[n] for n in self.aux_layers], dim=-1) if kept else None
+        return Hidden(rows_TH=rows_TH, aux_TX=aux_TX)
+
+    def _layer(
+        self,
+        layer: DecoderLayer,
+        hidden_TH: Tensor,
+        rows: ScaledRows,
+        next_gain_H: Tensor,
+        positions_T: Tensor,
+        plan: BlockPlan,
+    ) -> ScaledRows:
+        """hidden_TH is the layer's output, which the returned rows carry into the next norm."""
+        eps, attention, mlp = self.config.norm_eps, layer.attention, layer.mlp
+        tokens = len(hidden_TH)
+        query_TQE = self._project(attention, rows, positions_T, plan)
+        mixed_TQE = plan.read(attention.layer, query_TQE, chained=overlaps())
+        tile = self._tile(Product.OUT, attention.out, tokens)
+        rows = _between(rows.x_TI, tile.outputs)
+        linear_rows(
+            mixed_TQE.view(tokens, -1), attention.out.weight_OI, tile=tile, out_TO=hidden_TH,
+            bias_O=attention.out.bias_O, residual_TO=hidden_TH,
+            next_gain_O=layer.post_norm.weight_H, next_rows=rows, chained=overlaps(),
+        )  # fmt: skip
+        act_TU = hidden_TH.new_empty(tokens, self.config.ffn)
+        gated_rows(
+            rows, mlp.gate_up.weight_OI, tile=self._tile(Product.GATE_UP, mlp.gate_up, tokens),
+            out_TU=act_TU, eps=eps, chained=overlaps(),
+        )  # fmt: skip
+        tile = self._tile(Product.DOWN, mlp.down, tokens)
+        rows = _between(rows.x_TI, tile.outputs)
+        linear_rows(
+            act_TU, mlp.down.weight_OI, tile=tile, out_TO=hidden_TH, residual_TO=hidden_TH,
+            next_gain_O=next_gain_H, next_rows=rows, chained=overlaps(),
+        )  # fmt: skip
+        return rows
+
+    def _project(
+        self, attention: Attention, rows: ScaledRows, positions_T: Tensor, plan: BlockPlan
+    ) -> Tensor:
+        """Rotated queries (T, Q, E); keys and values are in their slots of the pool."""
+        tokens = len(positions_T)
+        size = (tokens, attention.heads, attention.head_dim)
+        qkv, eps = attention.qkv, self.config.norm_eps
+        tile = self._tile(Product.QKV, qkv, tokens)
+        tables = {"cos_MF": self.rotary.cos_MF, "sin_MF": self.rotary.sin_MF}
+        pool = {
+            "key_ZCE": plan.pool.keys_ZCE[attention.layer],
+            "value_ZCE": plan.pool.values_ZCE[attention.layer],
+        }
+        if attention.q_norm is None or attention.k_norm is None:
+            return qkv_rows(
+                rows, qkv.weight_OI, tile=tile, **tables, position_T=positions_T,
+                slot_T=plan.slots_T, out_TQE=rows.x_TI.new_empty(size), **pool, eps=eps,
+                bias_O=qkv.bias_O, chained=overlaps(),
+            )  # fmt: skip
+        # A norm over each head needs the whole head, which no program of qkv_rows holds.
+        outputs = qkv.weight_OI.shape[0]
+        x_TO = linear_rows(
+            rows, qkv.weight_OI, tile=tile, out_TO=rows.x_TI.new_empty(tokens, outputs), eps=eps,
+            bias_O=qkv.bias_O, chained=overlaps(),
+        )  # fmt: skip
+        return rotate_store(
+            x_TO.view(tokens, -1, attention.head_dim), **tables, position_T=positions_T,
+            slot_T=plan.slots_T, **pool, eps=attention.q_norm.eps,
+            gains=(attention.q_norm.weight_H, attention.k_norm.weight_H), chained=overlaps(),
+        )  # fmt: skip
+
+    def logits(self, rows_TH: Tensor) -> Tensor:
+        """(T, H) after the final norm -> (T, V) fp32."""
+        tokens, weight_VH = len(rows_TH), self.head.weight_VH
+        if not 0 < tokens <= WIDEST:
+            return super().logits(rows_TH)
+        out_TV = torch.empty(tokens, len(weight_VH), device=rows_TH.device)
+        tile = self._choose(Product.HEAD, weight_VH, tokens)
+        # Unchained: the rows may come from any torch operation, gathered ones from commit.
+        return linear_rows(rows_TH.contiguous(), weight_VH, tile=tile, out_TO=out_TV)
+
+    def _tile(self, product: Product, linear: Linear, tokens: int) -> RowTile | StreamTile:
+        return self._choose(product, linear.weight_OI, tokens)
+
+    def _choose(self, product: Product, weight_OI: Tensor, tokens: int) -> RowTile | StreamTile:
+        outputs, inputs = weight_OI.shape
+        return choose_tile(
+            product, tokens=tokens, outputs=outputs, inputs=inputs, invariant=self.invariant,
+            head_width=self.config.head_dim, streams=overlaps() and weight_OI.itemsize == 2,
+        )  # fmt: skip
+
+
+def _gain(layer: DecoderLayer) -> Tensor:
+    """The gain of a layer's first norm, which every layer of a CausalLM has."""
+    assert layer.input_norm is not None, "only an EAGLE-1 draft has a layer without"
+    return layer.input_norm.weight_H
+
+
+def _between(x_TH: Tensor, width: int) -> ScaledRows:
+    """Rows for the next norm, whose producer stores the squares of so many outputs in a column."""
+    tokens, hidden = x_TH.shape
+    square_TG = torch.empty(tokens, -(-hidden // width), device=x_TH.device)
+    return ScaledRows(x_TI=x_TH, square_TG=square_TG)

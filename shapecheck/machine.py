@@ -1,0 +1,108 @@
+"""A state machine over contracts: it drives an object's phases in any order, idle ones included.
+
+Subclass it, name the class under test and how to build it; every method that carries a @contract
+becomes a step. What a step returns is fed to later ones, so that rare orders are reached:
+
+    class Worker(ContractMachine):
+        subject = DraftWorker
+        def build(self, dims): return DraftWorker(dims)
+
+    TestWorker = Worker.TestCase
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from shapecheck.dims.model import Dims
+from shapecheck.dims.vocabulary import lookup
+from shapecheck.errors import ShapecheckError
+from shapecheck.spec import CarrierSpec, FunctionContract, contract_of, tensors_of
+from shapecheck.strategies import pairs, rows
+from shapecheck.testing import make_arguments
+
+Counts = dict[str, int]
+
+
+class ContractMachine(RuleBasedStateMachine):
+    """Calls the contracted methods of `subject` in any order, on fresh or returned carriers.
+
+    A broken contract surfaces as the ShapeContractError of the level the tests run at, an error
+    of the subject as itself.
+    """
+
+    subject: ClassVar[type]
+    object_: Any
+    dims: Dims
+
+    def build(self, dims: Dims) -> object:
+        """The object under test for one pair; raises what its constructor raises."""
+        return self.subject(dims)
+
+    def pairs(self) -> st.SearchStrategy[Dims]:
+        """The pairs that the machine is run with."""
+        return pairs()
+
+    @initialize(data=st.data())
+    def start(self, data: st.DataObject) -> None:
+        """Build the subject for a pair."""
+        self.dims = data.draw(self.pairs(), label="dims")
+        self.object_ = self.build(self.dims)
+        self._steps = contracted_methods(self.subject)
+        self._returned: list[tuple[object, Counts]] = []
+
+    @rule(data=st.data())
+    def step(self, data: st.DataObject) -> None:
+        """One phase: a contracted method, with arguments that agree on their row counts."""
+        name = data.draw(st.sampled_from(sorted(self._steps)), label="method")
+        contract = self._steps[name]
+        counts = {row: data.draw(rows(), label=row) for row in per_call_names(contract)}
+        method: Callable[..., object] = getattr(self.object_, name)
+        given: dict[str, object] = {}
+        for parameter in contract.spec.parameters:
+            if isinstance(parameter.spec, CarrierSpec) and parameter.name != contract.receiver:
+                known = self._known(parameter.spec.cls, counts)
+                if known and data.draw(st.booleans(), label=f"reuse {parameter.name}"):
+                    given[parameter.name] = data.draw(st.sampled_from(known))
+        known = {"bs": 1, **counts}
+        made = make_arguments(method, self.dims, given=given, **known)  # pyright: ignore[reportArgumentType]  # names of dims
+        result = method(**made)
+        if hasattr(type(result), "__shapecheck__"):
+            self._returned.append((result, counts))
+
+    def _known(self, cls: type, counts: Counts) -> list[object]:
+        return [
+            value
+            for value, made_with in self._returned
+            if type(value) is cls
+            and all(counts.get(name, size) == size for name, size in made_with.items())
+        ]
+
+
+def contracted_methods(cls: type) -> dict[str, FunctionContract]:
+    """Every public method of the class that carries a contract; raises when there is none."""
+    found: dict[str, FunctionContract] = {}
+    for name in dir(cls):
+        if name.startswith("_"):
+            continue
+        contract = contract_of(getattr(cls, name))
+        if contract is not None:
+            found[name] = contract
+    if not found:
+        raise ShapecheckError(
+            f"{cls.__name__} has no method with a @contract: decorate its phases first"
+        )
+    return found
+
+
+def per_call_names(contract: FunctionContract) -> list[str]:
+    """The names that the arguments of the function bind, sorted."""
+    found: set[str] = set()
+    for parameter in contract.spec.parameters:
+        for _, tensor, _ in tensors_of(parameter.spec, "", contract.phase):
+            found |= tensor.shape.names()
+    return sorted(name for name in found if (known := lookup(name)) is not None and known.per_call)

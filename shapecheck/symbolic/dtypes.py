@@ -1,0 +1,88 @@
+"""dtype owners: in a trace the target computes in one 16-bit type and the draft in the other.
+
+A cast that the code writes is its decision; a cast that an operator makes in silence is a finding
+(SHP304), and so are two ranks or integer widths that `cat` joins in silence (SHP203).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from shapecheck.symbolic.evidence import Meeting
+from shapecheck.symbolic.operands import tensors
+from shapecheck.symbolic.provenance import provenance
+from shapecheck.symbolic.shape_env import Operator
+
+if TYPE_CHECKING:
+    from shapecheck.symbolic.recorder import Recorder
+
+# Whatever the real pair has: equal dtypes would hide a missing cast.
+TARGET_DTYPE = torch.bfloat16
+DRAFT_DTYPE = torch.float16
+_OWNER = {TARGET_DTYPE: "target", DRAFT_DTYPE: "draft"}
+_CASTS = (torch.ops.aten._to_copy.default, torch.ops.aten.to.dtype)
+_COPIES = (torch.ops.aten.copy_.default, torch.ops.aten.copy.default)
+
+
+def check_dtypes(
+    func: Operator,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    recorder: Recorder,
+) -> None:
+    """Record operands of both owners' dtypes, and what a `cat` promotes or drops."""
+    if func in _CASTS:
+        return
+    operands = [tensor for tensor in tensors((args, kwargs)) if tensor.dim() > 0]
+    owners = {_OWNER[tensor.dtype] for tensor in operands if tensor.dtype in _OWNER}
+    if len(owners) == 2:
+        _add(recorder, "SHP304", "target dtype meets draft dtype", func, operands)
+    elif func is torch.ops.aten.cat.default:
+        _check_cat(func, operands, recorder)
+
+
+def _check_cat(func: Operator, operands: list[torch.Tensor], recorder: Recorder) -> None:
+    # `torch.tensor([])` is how code says "nothing yet"; cat is meant to drop it.
+    operands = [tensor for tensor in operands if not _is_nothing_yet(tensor)]
+    ranks = sorted({tensor.dim() for tensor in operands})
+    if len(ranks) > 1:
+        text = f"rank {ranks[0]} is joined to rank {ranks[-1]}; cat drops an empty 1-D tensor"
+        _add(recorder, "SHP203", text, func, operands)
+    kinds = sorted({str(tensor.dtype).removeprefix("torch.") for tensor in operands})
+    if len(kinds) > 1:
+        text = f"{' and '.join(kinds)} are joined; cat promotes without a word"
+        _add(recorder, "SHP203", text, func, operands)
+
+
+def _is_nothing_yet(tensor: torch.Tensor) -> bool:
+    made = provenance(tensor)
+    return tensor.shape == (0,) and made is not None and made.operation == "tensor"
+
+
+def _add(
+    recorder: Recorder,
+    code: str,
+    text: str,
+    func: Operator,
+    operands: list[torch.Tensor],
+) -> None:
+    operation = recorder.operation
+    if operation is None:
+        return
+    shown = " and ".join(
+        f"{str(tensor.dtype).removeprefix('torch.')}{recorder.shape(tensor)}"
+        for tensor in operands[:4]
+    )
+    recorder.add(
+        Meeting(
+            code=code,
+            text=text,
+            names=frozenset(),
+            site=operation.site,
+            operation=f"{func.overloadpacket.__name__} of {shown}",
+            origins=recorder.origins(operands),
+        )
+    )

@@ -1,0 +1,25 @@
+"""The tensors in whatever was passed to torch or came out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
+
+import torch
+
+
+def tensors(value: object) -> Iterator[torch.Tensor]:
+    """Every tensor in nested arguments or results, in order."""
+    return (leaf for leaf in leaves(value) if isinstance(leaf, torch.Tensor))
+
+
+def leaves(value: object) -> Iterator[object]:
+    """Everything in nested lists, tuples and dicts that is none of them."""
+    if isinstance(value, (list, tuple)):
+        for item in cast("Sequence[object]", value):
+            yield from leaves(item)
+    elif isinstance(value, dict):
+        for item in cast("Mapping[object, object]", value).values():
+            yield from leaves(item)
+    else:
+        yield value

@@ -1,0 +1,215 @@
+"""What a trace found, as Diagnostics, and whether it looked at anything at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from shapecheck.diagnostics import Certainty, Diagnostic, DimPair, Note, Severity
+from shapecheck.diagnostics.full import render_full
+from shapecheck.diagnostics.json import render_json
+from shapecheck.symbolic.evidence import Comparison, Evidence, Meeting, Relation
+from shapecheck.symbolic.guards import Guard, guard_at
+from shapecheck.symbolic.parties import MODELS
+
+_NAMES = {
+    "SHP203": "idle-differs",
+    "SHP301": "owners-meet",
+    "SHP303": "rows-meet",
+    "SHP304": "dtype-owner",
+    "SHP305": "vocab-domain",
+    "SHP401": "buffer-capacity",
+    "SHP402": "silent-copy-guard",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowed:
+    """An equality that the project declares, with its reason; `used` when it was needed."""
+
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """The outcome of one trace.
+
+    `findings` are roots; `consequences` happened on the results of an offending operation;
+    `capacity` are the `n <= capacity` relations the code relied on; `specialised` the places
+    where a size became a number; `stubs` what was not run. `stopped` is the error that ended
+    the traced code early, if one did.
+    """
+
+    findings: tuple[Diagnostic, ...] = ()
+    consequences: tuple[Diagnostic, ...] = ()
+    comparisons: tuple[Diagnostic, ...] = ()
+    capacity: tuple[Diagnostic, ...] = ()
+    notes: tuple[str, ...] = ()
+    specialised: tuple[str, ...] = ()
+    data_hints: tuple[str, ...] = ()
+    stubs: tuple[str, ...] = ()
+    allowed: tuple[Allowed, ...] = ()
+    checked_operations: int = 0
+    stubbed_operations: tuple[str, ...] = ()
+    stopped: str | None = None
+    settings: tuple[str, ...] = field(default=())
+
+    @property
+    def vacuous(self) -> str | None:
+        """Why this run shows nothing, or None when it looked at something."""
+        if self.stubbed_operations:
+            return f"stubbed: {', '.join(self.stubbed_operations)} did not really run"
+        if self.stopped and not self.findings:
+            return f"the traced code stopped early: {self.stopped}"
+        if not self.checked_operations:
+            return "no operation joined two tensors with named dimensions"
+        return None
+
+    @property
+    def exit_code(self) -> int:
+        """0 clean, 1 findings, 2 nothing was checked."""
+        if any(finding.severity is Severity.ERROR for finding in self.findings):
+            return 1
+        return 2 if self.vacuous else 0
+
+    def text(self) -> str:
+        """The report a person reads."""
+        lines = [render_full(finding) for finding in self.findings]
+        lines += [f"  consequence: {finding.message}" for finding in self.consequences]
+        for title, items in self._lists():
+            if items:
+                lines.append(f"{title}:")
+                lines += [f"  {item}" for item in items]
+        verdict = self.vacuous
+        lines.append(
+            f"{len(self.findings)} findings, {self.checked_operations} operations checked"
+            + (f"; nothing is shown by this run: {verdict}" if verdict else "")
+        )
+        return "\n".join(lines) + "\n"
+
+    def json(self) -> str:
+        """The report in the project's JSON, version 1."""
+        summary: dict[str, object] = {
+            "tier": "trace",
+            "checked_operations": self.checked_operations,
+            "vacuous": self.vacuous,
+            "stopped": self.stopped,
+            "settings": list(self.settings),
+            "consequences": [finding.message for finding in self.consequences],
+            "allowed": [f"{item.text}: {item.reason}" for item in self.allowed],
+        }
+        summary |= {title.replace(" ", "_"): list(items) for title, items in self._lists()}
+        return render_json(self.findings, summary)
+
+    def _lists(self) -> list[tuple[str, tuple[str, ...]]]:
+        return [
+            ("comparisons", _lines(self.comparisons)),
+            ("capacity relations", _lines(self.capacity)),
+            ("specialised", self.specialised),
+            ("data branches", self.data_hints),
+            ("stubs", self.stubs),
+        ]
+
+
+def _lines(diagnostics: Iterable[Diagnostic]) -> tuple[str, ...]:
+    return tuple(f"{item.primary}  {item.message}" for item in diagnostics)
+
+
+def build_report(
+    evidence: Evidence,
+    *,
+    origins: Mapping[str, str],
+    allowed: Iterable[Allowed] = (),
+    stopped: str | None = None,
+    setting: str = "",
+) -> Report:
+    """The report of what was heard; `origins` says where each dimension's number comes from."""
+    comparisons = [(_comparison(item), item) for item in evidence.comparisons.values()]
+    guards = [shown for shown, _ in comparisons if shown.severity is not Severity.NOTE]
+    guarded = {
+        (item.site.path, item.site.function, item.equation.names)
+        for shown, item in comparisons
+        if shown.code == "SHP402"
+    }
+    # The copy behind a reported guard asks the same question once more.
+    behind = [item for item in evidence.roots() if item.place() in guarded]
+    roots = [item for item in evidence.roots() if item not in behind]
+    return Report(
+        findings=(*guards, *(_finding(item, origins) for item in roots)),
+        consequences=tuple(_finding(item, origins) for item in (*behind, *evidence.consequences())),
+        comparisons=tuple(shown for shown, _ in comparisons if shown.severity is Severity.NOTE),
+        capacity=tuple(_relation(item) for item in evidence.relations.values()),
+        notes=tuple(f"{site}  {equation}" for equation, site in evidence.notes.values()),
+        specialised=tuple(
+            f"{item.site}  {item.text} = {item.number}" for item in evidence.specialised.values()
+        ),
+        data_hints=tuple(dict.fromkeys(str(hint.site) for hint in evidence.data_hints)),
+        stubs=tuple(sorted(evidence.stubs)),
+        allowed=tuple(allowed),
+        checked_operations=evidence.checked_operations,
+        stubbed_operations=tuple(sorted(evidence.stubbed_operations)),
+        stopped=stopped,
+        settings=(setting,) if setting else (),
+    )
+
+
+def _finding(meeting: Meeting, origins: Mapping[str, str]) -> Diagnostic:
+    operation = f", {meeting.operation}" if meeting.operation else ""
+    refused = " (refused: the numbers differ)" if meeting.refused else ""
+    notes = [
+        Note(label=what, message="made here", span=site.span()) for what, site in meeting.origins
+    ]
+    caller = meeting.called_from
+    if caller is not None:
+        notes.insert(0, Note(label="called from", message=caller.function, span=caller.span()))
+    notes += [
+        Note(label=name, message=origins[name]) for name in sorted(meeting.names) if name in origins
+    ]
+    return Diagnostic(
+        code=meeting.code,
+        name=_NAMES[meeting.code],
+        message=f"{meeting.text} at {meeting.site.function}{operation}{refused}",
+        certainty=Certainty.MAY if meeting.may else Certainty.MUST,
+        primary=meeting.site.span(),
+        notes=tuple(notes),
+        dims=DimPair(expected=meeting.sides[0], found=meeting.sides[1]) if meeting.sides else None,
+        cell=meeting.site.function,
+    )
+
+
+def _comparison(item: Comparison) -> Diagnostic:
+    guard = guard_at(item.site.file, item.site.line)
+    equation, where = item.equation, item.site.function
+    code, severity = "SHP301", Severity.NOTE
+    says = "is compared; the branch for unequal sizes was traced"
+    if guard is Guard.COPY:
+        code, severity = "SHP402", Severity.ERROR
+        says = "guards a copy: with other numbers the copy is skipped without a word"
+    elif guard is not Guard.BRANCH:
+        severity, says = Severity.WARNING, "is demanded by the code itself"
+    return Diagnostic(
+        code=code,
+        name=_NAMES[code],
+        message=f"{equation} {says}, at {where}",
+        severity=severity,
+        certainty=Certainty.MUST if guard is Guard.COPY else Certainty.MAY,
+        primary=item.site.span(),
+        dims=DimPair(expected=equation.left, found=equation.right),
+        cell=where,
+    )
+
+
+def _relation(item: Relation) -> Diagnostic:
+    crosses = item.owners >= MODELS
+    holds = "is relied on" if item.holds else "does not hold here, so the slice is cut short"
+    return Diagnostic(
+        code="SHP401",
+        name=_NAMES["SHP401"],
+        message=f"{item.small} <= {item.large} {holds}, at {item.site.function}",
+        severity=Severity.WARNING if crosses or not item.holds else Severity.NOTE,
+        certainty=Certainty.MAY,
+        primary=item.site.span(),
+        dims=DimPair(expected=item.large, found=item.small),
+        cell=item.site.function,
+    )

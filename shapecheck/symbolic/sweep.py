@@ -1,0 +1,98 @@
+"""The standard runs of one subject: equal numbers, no row, one row, and either model wider."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from shapecheck.diagnostics import Diagnostic
+from shapecheck.dims.model import Dims
+from shapecheck.symbolic.hints import Setting
+from shapecheck.symbolic.report import Report
+from shapecheck.symbolic.tracer import Trace, trace
+
+Subject = Callable[[Trace], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One run of a sweep: which numbers stand behind the symbols."""
+
+    setting: Setting = Setting.EQUAL
+    hints: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+# No and one row are plain numbers: as symbols they would be compared with 0 and 1 all the time.
+STANDARD = (
+    Run(),
+    Run(hints={"bs": 0}),
+    Run(hints={"bs": 1}),
+    Run(setting=Setting.DRAFT_WIDER),
+    Run(setting=Setting.TARGET_WIDER),
+)
+
+
+def sweep(
+    subject: Subject,
+    dims: Dims | None = None,
+    *,
+    runs: Iterable[Run] = STANDARD,
+    within: Iterable[str] = (),
+    allow: Mapping[str, str] | None = None,
+    one_dtype: bool = False,
+) -> Report:
+    """One report of `subject` under every run; an error ends its run, not the sweep.
+
+    `allow` maps equalities that the project requires to their reasons. The sweep is vacuous when
+    its first run is.
+    """
+    reports: list[Report] = []
+    for run in runs:
+        with trace(
+            dims, setting=run.setting, hints=run.hints, within=within, one_dtype=one_dtype
+        ) as t:
+            for equality, reason in (allow or {}).items():
+                t.allow(equality, reason=reason)
+            t.run(subject, t)
+        reports.append(t.report())
+    return merged(reports)
+
+
+def merged(reports: Iterable[Report]) -> Report:
+    """The reports of several runs as one, every finding once."""
+    parts = list(reports)
+    first = parts[0]
+    stopped = [f"{part.settings[0]}: {part.stopped}" for part in parts if part.stopped]
+    return Report(
+        findings=_once(part.findings for part in parts),
+        consequences=_once(part.consequences for part in parts),
+        comparisons=_once(part.comparisons for part in parts),
+        capacity=_once(part.capacity for part in parts),
+        notes=_texts(part.notes for part in parts),
+        specialised=_texts(part.specialised for part in parts),
+        data_hints=_texts(part.data_hints for part in parts),
+        stubs=_texts(part.stubs for part in parts),
+        allowed=first.allowed,
+        checked_operations=first.checked_operations,
+        stubbed_operations=_texts(part.stubbed_operations for part in parts),
+        stopped="; ".join(stopped) or None,
+        settings=tuple(setting for part in parts for setting in part.settings),
+    )
+
+
+def _once(groups: Iterable[tuple[Diagnostic, ...]]) -> tuple[Diagnostic, ...]:
+    kept: dict[object, Diagnostic] = {}
+    for diagnostic in _chain(groups):
+        dims = diagnostic.dims
+        names = frozenset((dims.expected, dims.found)) if dims else frozenset({diagnostic.message})
+        kept.setdefault((diagnostic.code, diagnostic.primary, names), diagnostic)
+    return tuple(kept.values())
+
+
+def _chain(groups: Iterable[tuple[Diagnostic, ...]]) -> Iterator[Diagnostic]:
+    for group in groups:
+        yield from group
+
+
+def _texts(groups: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(text for group in groups for text in group))

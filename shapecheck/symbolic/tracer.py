@@ -1,0 +1,298 @@
+"""`trace`: run real code on fake tensors whose sizes are named symbols, and keep what it needed."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import torch
+
+from shapecheck.dims.expr import Poly
+from shapecheck.dims.model import Dims
+from shapecheck.dims.parse import parse_shape
+from shapecheck.dims.vocabulary import Owner, lookup
+from shapecheck.errors import ShapecheckError
+from shapecheck.symbolic.constructs import constructs
+from shapecheck.symbolic.dispatch import CallMode, OperatorMode
+from shapecheck.symbolic.domains import Domains, Ids, Offset
+from shapecheck.symbolic.dtypes import DRAFT_DTYPE, TARGET_DTYPE
+from shapecheck.symbolic.hints import Plan, Setting, plan
+from shapecheck.symbolic.loader import SourceTree
+from shapecheck.symbolic.model_config import with_sizes
+from shapecheck.symbolic.parties import Parties
+from shapecheck.symbolic.recorder import Recorder
+from shapecheck.symbolic.report import Allowed, Report, build_report
+from shapecheck.symbolic.shape_env import (
+    RecordingShapeEnv,
+    check_surface,
+    expression,
+    fake_tensors,
+)
+from shapecheck.symbolic.traced_dims import TracedDims
+from shapecheck.testing import make, make_arguments
+
+Model = Literal["target", "draft"]
+Dtype = torch.dtype | Model
+Config = TypeVar("Config")
+Result = TypeVar("Result")
+Made = TypeVar("Made")
+
+
+class Trace:
+    """One traced run: hands out named sizes and tensors, and reports which had to be equal."""
+
+    def __init__(
+        self, dims: Dims | None, numbers: Plan, setting: str, *, one_dtype: bool = False
+    ) -> None:
+        check_surface()
+        self._dims = dims
+        self._plan = numbers
+        self._setting = setting
+        self._draft_dtype = TARGET_DTYPE if one_dtype else DRAFT_DTYPE
+        self._allowed: list[Allowed] = []
+        self._stopped: str | None = None
+        owners = {name: _owner(name, dims) for name in numbers.numbers}
+        self.recorder = Recorder(parties=Parties(owners))
+        self.domains = Domains(self.recorder)
+        self._env = RecordingShapeEnv(self.recorder)
+        self._trees: dict[str, SourceTree] = {}
+        self._sizes: dict[str, int] = {}
+        for name, number in numbers.numbers.items():
+            if numbers.is_symbol(name):
+                symbol, size = self._env.named_size(name, number)
+                self.recorder.judge.know(symbol, name, number)
+                self._sizes[name] = size
+            elif name not in numbers.formulas:
+                self._sizes[name] = number
+        for name, formula in numbers.formulas.items():
+            self._sizes[name] = self._evaluate(parse_shape(formula).axes[0])
+        self.dims = TracedDims.of(dims, self._sizes, owners, draft_dtype=self._draft_dtype)
+
+    # -- what the traced code is given ---------------------------------------------------------
+
+    def size(self, text: str) -> int:
+        """A size by name or formula (`bs*topk`); a symbol that passes for an int."""
+        axes = parse_shape(text).axes
+        if len(axes) != 1:
+            raise ShapecheckError(f"size({text!r}): one axis is wanted, write it without spaces")
+        return self._evaluate(axes[0])
+
+    def dtype(self, model: Model) -> torch.dtype:
+        """The dtype that stands for a model's compute dtype in this trace."""
+        return TARGET_DTYPE if model == "target" else self._draft_dtype
+
+    def tensor(
+        self,
+        shape: str,
+        dtype: Dtype = torch.float32,
+        *,
+        ids: Model | None = None,
+        device: torch.device | str = "cpu",
+    ) -> torch.Tensor:
+        """A fake tensor of the named shape; `ids` marks its values as ids of that vocabulary."""
+        sizes = [self._evaluate(axis) for axis in parse_shape(shape).axes]
+        real = dtype if isinstance(dtype, torch.dtype) else self.dtype(dtype)
+        made = torch.empty(sizes, dtype=real, device=device)
+        if ids is not None:
+            self.ids(made, f"{ids}_vocab")
+        return made
+
+    def make(
+        self,
+        cls: type[Made],
+        *,
+        phase: str | None = None,
+        absent: Collection[str] = (),
+        fields: Mapping[str, object] | None = None,
+        **sizes: str | int,
+    ) -> Made:
+        """A carrier with a fake tensor in every field; keywords set names, `tokens="bs*topk"`.
+
+        `absent` leaves Optional fields out, `fields` gives values that are no tensors.
+        """
+        rows = self._per_call(sizes)
+        return make(
+            cls,
+            self.dims,
+            rows.pop("bs"),
+            phase=phase,
+            absent=absent,
+            fields=fields,
+            **rows,  # pyright: ignore[reportArgumentType]  # names of dims
+        )
+
+    def call(
+        self,
+        function: Callable[..., Any],
+        *receiver: object,
+        given: Mapping[str, object] | None = None,
+        **sizes: str | int,
+    ) -> Any:
+        """Call a function that has a @contract with arguments made from it.
+
+        `given` holds arguments by name, `sizes` sets names like `make`. Raises ShapecheckError
+        for a function without a contract.
+        """
+        rows = self._per_call(sizes)
+        made = make_arguments(function, self.dims, rows.pop("bs"), given=given, **rows)  # pyright: ignore[reportArgumentType]  # names of dims
+        return function(*receiver, **made)
+
+    def load(self, root: str | Path, target: str) -> Any:
+        """`package.module:Qualified.name` from a source tree, without importing the package.
+
+        What cannot be loaded becomes a stub, and a stub that is called stands in the report.
+        """
+        tree = self._trees.setdefault(str(root), SourceTree(Path(root), self.recorder.stub_used))
+        return tree.load(target)
+
+    def has_size(self, name: str) -> bool:
+        """Whether the name has a size in this pair."""
+        return name in self._sizes
+
+    def config(self, config: Config, model: Model, **fields: str) -> Config:
+        """A copy of a HF-style config (object, dataclass or mapping) whose sizes are `model`'s.
+
+        A keyword sets another field, or one that is not this model's: an EAGLE-3 head embeds the
+        target's ids, `vocab_size="target_vocab"`.
+        """
+        others = {field: self.size(text) for field, text in fields.items()}
+        return with_sizes(config, model, self._sizes, others)
+
+    def shape(self, tensor: torch.Tensor) -> str:
+        """The tensor's shape in names, as `[bs, draft_hidden]`."""
+        return self.recorder.shape(tensor)
+
+    def ids(self, tensor: torch.Tensor, axis: str) -> torch.Tensor:
+        """Declare that the values count along `axis`, for example `target_vocab`."""
+        self.domains.tag(tensor, Ids(self._known(axis)))
+        return tensor
+
+    def offset(self, tensor: torch.Tensor, source: str, target: str) -> torch.Tensor:
+        """Declare that the values lead from `source` ids to `target` ids when added (d2t)."""
+        self.domains.tag(tensor, Offset(self._known(source), self._known(target)))
+        return tensor
+
+    def allow(self, equality: str, *, reason: str) -> None:
+        """Declare an equality that the project requires, as `target_vocab == draft_vocab`."""
+        if not reason.strip():
+            raise ShapecheckError(f"allow({equality!r}): say why, reason='...'")
+        match = re.fullmatch(r"\s*(\S+)\s*==\s*(\S+)\s*", equality)
+        if match is None:
+            raise ShapecheckError(f"allow({equality!r}): write it as 'target_vocab == draft_vocab'")
+        left, right = (expression(self.size(side)) for side in match.groups())
+        self.recorder.judge.merge(left, right)
+        self._allowed.append(Allowed(text=equality.strip(), reason=reason))
+
+    # -- the outcome ---------------------------------------------------------------------------
+
+    def run(self, function: Callable[..., Result], *args: Any, **kwargs: Any) -> Result | None:
+        """Call the function; an error in it is kept for the report instead of raised."""
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            self.stop(error)
+            return None
+
+    def stop(self, error: BaseException) -> None:
+        """Keep the error that ended the traced code."""
+        message = self.recorder.judge.readable(str(error))
+        self._stopped = f"{type(error).__name__}: {message}"
+
+    def report(self) -> Report:
+        """What the run needed; call it inside or after the `with` block."""
+        origins = (
+            {}
+            if self._dims is None
+            else {name: self._dims.origin(name) for name in self._dims.names()}
+        )
+        return build_report(
+            self.recorder.evidence,
+            origins=origins,
+            allowed=self._allowed,
+            stopped=self._stopped,
+            setting=self._setting,
+        )
+
+    @contextmanager
+    def active(self, packages: Iterable[str]) -> Generator[Trace]:
+        """The block in which torch is traced."""
+        with ExitStack() as stack:
+            stack.enter_context(constructs(packages, self.recorder.hint))
+            # Compiled code would hide the lines that ask.
+            stack.enter_context(torch.compiler.set_stance("force_eager"))
+            stack.enter_context(fake_tensors(self._env))
+            stack.enter_context(OperatorMode(self.recorder, self.domains))
+            stack.enter_context(CallMode(self.recorder))
+            try:
+                yield self
+            except Exception as error:
+                self.stop(error)
+                raise
+
+    def _evaluate(self, axis: Poly[str]) -> int:
+        return axis.evaluate(lambda name: self._sizes[self._known(name)])
+
+    def _per_call(self, sizes: Mapping[str, str | int]) -> dict[str, int]:
+        """The size of every name that binds per call, replaced by those the caller sets."""
+        numbers = {name: self._sizes[name] for name in self._sizes if _is_per_call(name)}
+        for name, size in sizes.items():
+            numbers[self._known(name)] = self.size(size) if isinstance(size, str) else size
+        return numbers
+
+    def _known(self, name: str) -> str:
+        if name in self._sizes:
+            return name
+        if self._dims is not None:
+            return str(self._dims[name])  # raises and says why it has no number
+        raise ShapecheckError(f"{name!r} is not in the vocabulary: declare it before the trace")
+
+
+@contextmanager
+def trace(
+    dims: Dims | None = None,
+    *,
+    setting: Setting | str = Setting.EQUAL,
+    hints: Mapping[str, int] | None = None,
+    within: Iterable[str] = (),
+    one_dtype: bool = False,
+) -> Generator[Trace]:
+    """Trace the block: `t.report()` says which named dimensions had to be equal.
+
+    `dims` gives names and numbers of a real pair; without it every name of the vocabulary gets a
+    number of its own. `setting` chooses equal or unequal numbers for the two models, `hints`
+    replaces single numbers (0 and 1 become plain ints), `within` names the packages whose
+    `len` and `isinstance` see symbols; the calling module is always among them. `one_dtype` is
+    for an engine that computes both models in one dtype by design; else they get two.
+    """
+    chosen = Setting(setting)
+    numbers = plan(dims, chosen, hints)
+    label = ", ".join(
+        [str(chosen), *(f"{name}={number}" for name, number in (hints or {}).items())]
+    )
+    with Trace(dims, numbers, label, one_dtype=one_dtype).active([*within, _caller()]) as running:
+        yield running
+
+
+def _caller() -> str:
+    frame = inspect.currentframe()
+    skipped = (__name__, "contextlib")
+    while frame is not None and frame.f_globals.get("__name__") in skipped:
+        frame = frame.f_back
+    return str(frame.f_globals.get("__name__")) if frame is not None else ""
+
+
+def _owner(name: str, dims: Dims | None) -> Owner:
+    if dims is not None and name in dims:
+        return dims.owner(name)
+    declared = lookup(name)
+    assert declared is not None
+    return declared.owner
+
+
+def _is_per_call(name: str) -> bool:
+    declared = lookup(name)
+    return declared is not None and declared.per_call

@@ -1,0 +1,126 @@
+"""`shapecheck trace`: subjects, exit codes, JSON and bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from shapecheck.cli.main import main
+
+CONFIGS = Path(__file__).parents[2] / "data" / "configs"
+SUBJECT = """
+    import torch
+    from jaxtyping import Float
+    from torch import Tensor
+    from shapecheck import Dims, contract
+
+    def clean(t):
+        return torch.cat([t.tensor("bs draft_hidden"), t.tensor("bs draft_hidden")])
+
+    def mixed(t):
+        return torch.cat([t.tensor("bs draft_hidden"), t.tensor("bs target_hidden")])
+
+    def vocabularies(t):
+        return t.tensor("draft_vocab") + t.tensor("target_vocab")
+
+    def empty(t):
+        return 3
+
+    def stops(t):
+        raise ValueError("a reason")
+
+    def unclear(a, b):
+        return a
+
+    @contract(phase="add")
+    def add(a: Float[Tensor, "bs draft_hidden"], b: Float[Tensor, "bs draft_hidden"], dims: Dims):
+        return a + b
+
+    class Holder:
+        @staticmethod
+        def inner(t):
+            return clean(t)
+
+    not_callable = 3
+"""
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """The command, in a folder with the subjects in `subjects.py`."""
+    (tmp_path / "trace_subjects.py").write_text(dedent(SUBJECT), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def command(*args: str) -> tuple[int, str, str]:
+        code = main(["trace", *args])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return command
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("clean", 0), ("add", 0), ("Holder.inner", 0), ("mixed", 1), ("empty", 2), ("stops", 2)],
+)
+def test_exit_codes(run, name, code):
+    found, out, err = run(f"trace_subjects:{name}")
+    assert found == code
+    assert ("nothing was checked" in err) == (code == 2)
+    assert out.endswith("\n")
+
+
+def test_a_finding_names_the_place_and_both_dimensions(run):
+    _, out, _ = run("trace_subjects:mixed")
+    first = out.splitlines()[0]
+    assert first.startswith("trace_subjects.py:11:12 SHP301 ")
+    assert "[bs, draft_hidden]" in first
+    assert "[bs, target_hidden]" in first
+
+
+def test_a_pair_gives_numbers_and_origins(run):
+    code, out, _ = run(
+        *("trace_subjects:mixed", "--target", str(CONFIGS / "llama-3-8b")),
+        *("--draft", str(CONFIGS / "llama-3-1b"), "--algorithm", "standalone"),
+        *("--output-format", "json"),
+    )
+    assert code == 1
+    document = json.loads(out)
+    assert document["version"] == 1
+    (finding,) = document["findings"]
+    assert finding["code"] == "SHP301"
+    assert "hidden_size in llama-3-8b/config.json" in {note["message"] for note in finding["notes"]}
+    assert document["summary"]["settings"][0] == "equal"
+
+
+def test_an_allowed_equality_is_no_finding(run):
+    allow = "target_vocab == draft_vocab: one tokenizer"
+    assert run("trace_subjects:vocabularies")[0] == 1
+    # Under unequal numbers the addition is refused, and stays a finding.
+    code, out, _ = run("trace_subjects:vocabularies", "--allow", allow)
+    assert "SHP301" not in out.splitlines()[0] or "refused" in out.splitlines()[0]
+    assert code in (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["trace_subjects"], "write MODULE:QUALNAME"),
+        (["no_such_module:f"], "cannot be imported"),
+        (["trace_subjects:nothing"], "has no function nothing"),
+        (["trace_subjects:not_callable"], "has no function not_callable"),
+        (["trace_subjects:unclear"], "carries a @contract"),
+        (["trace_subjects:clean", "--allow", "a == b"], "with its reason"),
+        (["trace_subjects:clean", "--draft", "x"], "need --target"),
+        (["trace_subjects:clean", "--target", "x"], "needs --algorithm"),
+    ],
+)
+def test_bad_input_is_a_message(run, args, said):
+    code, out, err = run(*args)
+    assert code == 2
+    assert said in err
+    assert "Traceback" not in out + err

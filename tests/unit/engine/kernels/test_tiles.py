@@ -1,0 +1,53 @@
+"""choose_tile: what it returns can be launched."""
+
+import pytest
+
+from engine.kernels.row_tile import RowTile
+from engine.kernels.stream_tile import SHARED_BYTES, StreamTile
+from engine.kernels.tiles import Product, choose_tile
+
+SIZES = [
+    (Product.QKV, 6144, 4096, 128),
+    (Product.GATE_UP, 28672, 4096, 128),
+    (Product.DOWN, 4096, 14336, 128),
+    (Product.HEAD, 128256, 2048, 64),
+    (Product.QKV, 960, 576, 64),
+    (Product.OUT, 576, 576, 64),
+    (Product.OUT, 72, 72, 24),
+    (Product.QKV, 80, 48, 8),
+    (Product.QKV, 120, 72, 12),
+]
+
+
+@pytest.mark.parametrize(("product", "outputs", "inputs", "width"), SIZES)
+@pytest.mark.parametrize("tokens", [1, 2, 6, 9, 64, 512])
+def test_tile_divides_its_matrix(
+    product: Product, outputs: int, inputs: int, width: int, tokens: int
+) -> None:
+    tile = choose_tile(product, tokens=tokens, outputs=outputs, inputs=inputs, head_width=width)
+    assert (tile.block_t == 1) == (tokens == 1)
+    if isinstance(tile, StreamTile):
+        assert inputs % tile.chunk == 0
+        assert outputs % tile.outputs == 0
+        assert 2 * tile.slots * tile.chunk * (tile.outputs + tile.block_t) <= SHARED_BYTES
+    if product is Product.QKV:
+        assert width % tile.outputs == 0
+
+
+def test_invariant_tiles_ignore_how_many_tokens_there_are() -> None:
+    tiles = {
+        (tile.slice_i, tile.warps)
+        for tokens in (1, 2, 6, 64)
+        if isinstance(
+            tile := choose_tile(
+                Product.DOWN, tokens=tokens, outputs=4096, inputs=14336, invariant=True
+            ),
+            StreamTile,
+        )
+    }
+    assert tiles == {(128, 4)}
+
+
+def test_portable_where_streams_cannot_run() -> None:
+    tile = choose_tile(Product.OUT, tokens=6, outputs=4096, inputs=4096, streams=False)
+    assert isinstance(tile, RowTile)
