@@ -132,7 +132,10 @@ def reached(name: str, best: Mapping[str, Cost]) -> dict[str, bool]:
 
 
 def run(command: list[str], folder: Path, environment: Mapping[str, str]) -> Cost:
-    """Run a command to its end and say what it cost; output is thrown away."""
+    """Run a command to its end and say what it cost; output is thrown away.
+
+    The system counts no less memory than this process has used itself, which is little.
+    """
     started = time.perf_counter()
     process = subprocess.Popen(
         command,
