@@ -78,7 +78,13 @@ def _totals(outcomes: list[Outcome]) -> dict[str, str]:
         hits = sum(one.hit for one in mine)
         found = sum(one.found for one in mine)
         name = "with packs" if packs else "without packs"
-        totals[name] = f"{hits} of {len(mine)} FOUND and CLEAN ({found} FOUND)"
+        trees = {one.case.fixed.targets(whole=False): one for one in mine}.values()
+        findings = sum(one.fixed_findings for one in trees)
+        lines = sum(one.fixed_lines for one in trees)
+        totals[name] = (
+            f"{hits} of {len(mine)} FOUND and CLEAN ({found} FOUND); "
+            f"fixed releases: {findings} findings in {lines} lines"
+        )
     return totals
 
 

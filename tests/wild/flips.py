@@ -2,8 +2,8 @@
 
 Takes the fixed sglang release, flips the owner of one size read at a time (`mutate.py`), lints each
 mutant and counts those that are seen. A mutant is seen when lint reports, with two names, something
-that it does not report on the unchanged release, and that points at the flipped line: its primary
-place or a note lies there. Other new findings are counted as `elsewhere`, not as seen.
+that it does not report on the unchanged release, and that points at the statement with the flipped
+read: its primary place or a note lies there. Other new findings count as `elsewhere`, not as seen.
 
 Results are kept in the cache folder for each state of the linter, so a second run is quick.
 `mutants.json` holds the list; `--list` compares it with what the rules give, `--write` renews it.
@@ -119,9 +119,12 @@ def verdict(tree: Path, mutant: Mutant, before: set[str], packs: bool) -> Verdic
 
 
 def points_at(finding: Diagnostic, mutant: Mutant) -> bool:
-    """Whether the primary place or a note of the finding is the flipped line."""
+    """Whether the primary place or a note of the finding lies in the flipped statement."""
     spans = [finding.primary, *(note.span for note in finding.notes)]
-    return any(span and (span.path, span.line) == (mutant.path, mutant.line) for span in spans)
+    return any(
+        span is not None and span.path == mutant.path and mutant.first <= span.line <= mutant.last
+        for span in spans
+    )
 
 
 def _findings(tree: Path, packs: bool) -> Iterable[Diagnostic]:

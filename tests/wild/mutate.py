@@ -43,11 +43,16 @@ PATHS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """One flipped read: the file, the place, and the text before and after."""
+    """One flipped read: the file, the place, and the text before and after.
+
+    `first` and `last` are the lines of the statement that holds the read.
+    """
 
     path: str
     line: int
     column: int
+    first: int
+    last: int
     rule: str
     before: str
     after: str
@@ -112,15 +117,24 @@ def _in_function(
         rule, part, after = flipped
         if part.lineno != part.end_lineno:
             continue
-        before = ast.unparse(part)
+        before, statement = ast.unparse(part), _statement(part, parents)
         yield Mutant(
             path=path,
             line=part.lineno,
             column=part.col_offset + 1,
+            first=statement.lineno,
+            last=statement.end_lineno or statement.lineno,
             rule=rule,
             before=before,
             after=after,
         )
+
+
+def _statement(node: ast.expr, parents: Parents) -> ast.stmt:
+    above: ast.AST = node
+    while not isinstance(above, ast.stmt):
+        above = parents[above]
+    return above
 
 
 def _accessor(node: ast.Call) -> tuple[str, ast.expr, str] | None:

@@ -18,23 +18,24 @@ pytestmark = pytest.mark.network
 SEED = "sgl-24215-standalone-idle-width"
 
 
-def needs_the_index(test: Callable[[], None]) -> Callable[[], None]:
+def needs_the_index(test: Callable[..., None]) -> Callable[..., None]:
     """Skip, with the reason, when the package index does not answer; any other fault fails."""
 
     @wraps(test)
-    def guarded() -> None:
+    def guarded(**given: object) -> None:
         try:
-            test()
+            test(**given)
         except IndexUnreachableError as error:
             pytest.skip(str(error))
 
     return guarded
 
 
+@pytest.mark.parametrize("packs", [False, True], ids=["plain", "packs"])
 @needs_the_index
-def test_the_seed_is_found_and_its_fix_is_clean() -> None:
+def test_the_seed_is_found_and_its_fix_is_clean(packs: bool) -> None:
     case = next(one for one in load_cases() if one.id == SEED)
-    outcome = judge(case, packs=False)
+    outcome = judge(case, packs=packs)
     assert outcome.found, "nothing on the buggy release counts"
     assert outcome.clean, "\n".join(outcome.lines())
 
