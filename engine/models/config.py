@@ -66,7 +66,7 @@ class ModelConfig(BaseModel):
     family: Family
     vocab: int = Field(alias="vocab_size", gt=0)
     hidden: int = Field(alias="hidden_size", gt=0)
-    layers: int = Field(alias="num_hidden_layers", gt=0)
+    layers: int = Field(alias="num_hidden_layers", gt=0, le=1024)
     heads: int = Field(alias="num_attention_heads", gt=0)
     kv_heads: int = Field(alias="num_key_value_heads", gt=0)
     head_dim: int = Field(gt=0, multiple_of=2)
