@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from engine import LLM, EngineError, SamplingParams
+from engine import LLM, CheckpointError, EngineError, SamplingParams
 from engine.config import EngineConfig, as_path
+from engine.models.base import StandaloneDraft
+from engine.models.config import ModelConfig
+from engine.models.load import build_model
+from engine.models.pair import ModelPair, _build, tiny_pair
+from engine.models.seeded import seed_weights, tiny_config
 
 from .conftest import slots_add_up, tiny
 
@@ -106,3 +111,30 @@ def test_seeds_of_requests_wrap_around() -> None:
 def test_paths_that_cannot_exist(name: str) -> None:
     with pytest.raises(EngineError, match="check the path"):
         as_path(name)
+
+
+def test_a_draft_trained_for_fewer_positions_goes_as_far_as_its_target() -> None:
+    config = EngineConfig.of(target="tiny", algorithm="standalone", num_steps=2)
+    pair = tiny_pair(config)
+    assert isinstance(pair.draft, StandaloneDraft)
+    short = pair.draft.config.model_copy(update={"max_positions": 16})
+    target = pair.target.config
+    draft = _build(short, config, role="draft", reach=target)
+    seed_weights(draft, 2)
+    models = ModelPair(target=pair.target, draft=StandaloneDraft(draft), tokenizer=pair.tokenizer)
+    params = SamplingParams(max_tokens=40, temperature=0.0, ignore_eos=True)
+    wanted = tiny("none").generate("hello", params)[0].token_ids
+    assert LLM.of(config, models).generate("hello", params)[0].token_ids == wanted
+
+
+@pytest.mark.parametrize(
+    ("sizes", "wanted"),
+    [
+        ({"vocab_size": 10**13}, "no memory for a model of these sizes .* check the config"),
+        ({"num_hidden_layers": 10**7}, "num_hidden_layers: .* less than or equal to 1024"),
+    ],
+)
+def test_configs_beyond_any_memory(sizes: dict[str, int], wanted: str) -> None:
+    raw = {**tiny_config(hidden=64).raw, **sizes}
+    with pytest.raises(CheckpointError, match=wanted):
+        build_model(ModelConfig.from_hf(raw, source="config.json"))
