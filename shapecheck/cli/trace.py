@@ -114,7 +114,7 @@ def _load(target: str) -> Callable[..., Any]:
     for name in qualname.split("."):
         value = getattr(value, name, None)
     if not callable(value):
-        raise ShapecheckError(f"{target!r}: {module_name} has no function {qualname}")
+        raise ShapecheckError(f"{target!r}: {module_name} has no function {qualname}; correct it")
     return value
 
 
