@@ -60,7 +60,7 @@ class EngineConfig(BaseModel):
         wants_draft = self.algorithm not in ("none", "ngram")
         if wants_draft and self.draft is None and self.target != "tiny":
             raise ValueError(
-                f"algorithm {self.algorithm!r} needs draft=, the path of a draft model"
+                f"algorithm {self.algorithm!r} needs draft= (--draft), the path of a draft model"
             )
         if self.target == "tiny" and self.draft is not None:
             raise ValueError("target 'tiny' brings its own drafts; leave draft out")

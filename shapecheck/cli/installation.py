@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 _FOREIGN = "shapecheck"
-_REMEDY = "pip uninstall shapecheck && pip install --force-reinstall torch-shapecheck"
+_REMEDY = (
+    "pip uninstall shapecheck && pip install --force-reinstall --no-deps torch-shapecheck "
+    "(in a checkout: `-e .` for the last word)"
+)
 
 
 def foreign_distribution() -> str:

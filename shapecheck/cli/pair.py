@@ -83,7 +83,7 @@ def _errors(findings: Sequence[Diagnostic]) -> list[Diagnostic]:
 def _verdict(read: Pair, findings: Sequence[Diagnostic]) -> str:
     errors = _errors(findings)
     names = dict.fromkeys(finding.dims.expected for finding in errors if finding.dims is not None)
-    against = f": {', '.join(names)}" if names else ""
+    against = f" because of {', '.join(names)}" if names else ""
     pair_name = " + ".join(_files(read))
     if errors:
         return f"{pair_name} cannot work as {read.spec.algorithm}{against}"

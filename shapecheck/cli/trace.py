@@ -114,14 +114,21 @@ def _load(target: str) -> Callable[..., Any]:
     for name in qualname.split("."):
         value = getattr(value, name, None)
     if not callable(value):
-        raise ShapecheckError(f"{target!r}: {module_name} has no function {qualname}")
+        raise ShapecheckError(f"{target!r}: {module_name} has no function {qualname}; correct it")
     return value
 
 
 def _subject(function: Callable[..., Any], target: str) -> Callable[[Trace], object]:
     from shapecheck.spec import contract_of
 
-    if contract_of(function) is not None:
+    declared = contract_of(function)
+    if declared is not None:
+        if declared.receiver is not None and not inspect.ismethod(function):
+            owner, _, method = target.partition(":")[2].rpartition(".")
+            raise ShapecheckError(
+                f"{target!r} is a method and needs its object; write a function "
+                f"`def run(t): {owner}(t.dims).{method}(t.make(...))` and trace that"
+            )
         return lambda t: t.call(function)
     if len(inspect.signature(function).parameters) != 1:
         raise ShapecheckError(

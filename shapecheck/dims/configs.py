@@ -93,7 +93,9 @@ def read_dims(
     )
     for finding in pair.findings():
         if finding.severity is Severity.ERROR:
-            raise ShapecheckError(f"{finding.code} {finding.message}", diagnostic=finding)
+            remedies = [note.message for note in finding.notes if note.label == "remedy"]
+            text = "; ".join((f"{finding.code} {finding.message}", *remedies))
+            raise ShapecheckError(text, diagnostic=finding)
     return pair.dims()
 
 

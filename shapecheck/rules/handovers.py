@@ -227,10 +227,11 @@ def _finding(code: str, name: str, breach: Breach) -> Diagnostic:
     phase = f" in phase {handover.phase}" if handover.phase else ""
     carried = f", what phase {breach.other_phase} carries" if breach.other_phase else ""
     polys = (breach.found.poly,) if breach.found is not None else ()
+    steps = chain(breach.found) if breach.found is not None else ()
     notes = [
         *reasons(*polys),
         *conditions(handover.guards),
-        *(chain(breach.found) if breach.found is not None else ()),
+        *(step for step in steps if (step.label, step.span) != ("stored in", handover.span)),
         Note(label="put in", message=f"{handover.cell} ({handover.where})", span=handover.span),
         Note(
             label="promised",

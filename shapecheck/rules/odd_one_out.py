@@ -170,7 +170,8 @@ def _finding(cell: str, caller: _Caller, rest: list[_Caller], facts: Facts) -> D
     notes.append(
         Note(
             label="settle it",
-            message=f"size it as {origin_text(rest[0].size)} does, or state the phase in a pack",
+            message=f"size it as {origin_text(rest[0].size)} does, "
+            "or state in a contract or a pack whose it is",
         )
     )
     return Diagnostic(

@@ -85,8 +85,8 @@ def _finding(found: OwnerMeeting) -> Diagnostic:
         *chain(found.usual, "other "),
         Note(
             label="settle it",
-            message=f"size it from the {_owner(found)}'s config, as what it meets is, "
-            "or state the phase in a pack",
+            message=f"size it from the {_owner(found)}'s config like what it meets, "
+            "or state in a contract or a pack whose it is",
         ),
     ]
     return Diagnostic(

@@ -99,7 +99,7 @@ def _finding(split: Split, odd: Size, live: Size) -> Diagnostic:
             Note(
                 label="settle it",
                 message=f"size it as the live one is ({origin_text(live)}), "
-                "or state the phase in a pack",
+                "or state in a contract or a pack whose it is",
             ),
         ),
         dims=DimPair(expected=str(live.poly), found=str(odd.poly)),

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 log = logging.getLogger("shapecheck")
+# pytest then ends its traceback at the call that crossed, without the repr of a tensor.
+__tracebackhide__ = True
 # Elements of a list are one site.
 _INDEX = re.compile(r"\[\d+\]")
 

@@ -60,6 +60,8 @@ def build(source: str, name: str, namespace: dict[str, object]) -> Callable[...,
     filename = f"<shapecheck {name} {id(namespace):x}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
     namespace |= {f"_sc_{each.__name__}": each for each in _BUILTINS}
+    # pytest leaves frames with this global out, and with them the repr of the tensors they hold.
+    namespace["__tracebackhide__"] = True
     exec(compile(source, filename, "exec"), namespace)
     made = namespace[name]
     assert callable(made)

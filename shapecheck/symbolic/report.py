@@ -21,6 +21,13 @@ _NAMES = {
     "SHP401": "buffer-capacity",
     "SHP402": "silent-copy-guard",
 }
+_REMEDIES = {
+    "SHP203": "make both of one rank and dtype where they are created",
+    "SHP301": "size both from the same name of Dims, or allow the equality with its reason",
+    "SHP303": "count both in the same rows, or allow the equality with its reason",
+    "SHP304": "cast in words where the other model's tensor enters",
+    "SHP305": "translate the ids into the vocabulary of the table first",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +70,10 @@ class Report:
         if self.stopped and not self.findings:
             return f"the traced code stopped early: {self.stopped}"
         if not self.checked_operations:
-            return "no operation joined two tensors with named dimensions"
+            return (
+                "no operation joined two tensors with named dimensions; trace code that joins what "
+                "t.make and t.tensor give"
+            )
         return None
 
     @property
@@ -166,6 +176,7 @@ def _finding(meeting: Meeting, origins: Mapping[str, str]) -> Diagnostic:
     notes += [
         Note(label=name, message=origins[name]) for name in sorted(meeting.names) if name in origins
     ]
+    notes.append(Note(label="settle it", message=_REMEDIES[meeting.code]))
     return Diagnostic(
         code=meeting.code,
         name=_NAMES[meeting.code],

@@ -62,7 +62,10 @@ def merged(reports: Iterable[Report]) -> Report:
     """The reports of several runs as one, every finding once."""
     parts = list(reports)
     first = parts[0]
-    stopped = [f"{part.settings[0]}: {part.stopped}" for part in parts if part.stopped]
+    stopped: dict[str, list[str]] = {}
+    for part in parts:
+        if part.stopped:
+            stopped.setdefault(part.stopped, []).append(part.settings[0])
     return Report(
         findings=_once(part.findings for part in parts),
         consequences=_once(part.consequences for part in parts),
@@ -75,7 +78,8 @@ def merged(reports: Iterable[Report]) -> Report:
         allowed=first.allowed,
         checked_operations=first.checked_operations,
         stubbed_operations=_texts(part.stubbed_operations for part in parts),
-        stopped="; ".join(stopped) or None,
+        stopped="; ".join(f"{' | '.join(runs)}: {error}" for error, runs in stopped.items())
+        or None,
         settings=tuple(setting for part in parts for setting in part.settings),
     )
 

@@ -37,7 +37,7 @@ def test_clash(
     monkeypatch.syspath_prepend(tmp_path)
     message = foreign_distribution()
     assert bool(message) is clashes
-    assert clashes is ("pip install --force-reinstall torch-shapecheck" in message)
+    assert clashes is ("pip install --force-reinstall --no-deps torch-shapecheck" in message)
 
 
 def test_the_command_line_stops_with_the_remedy(

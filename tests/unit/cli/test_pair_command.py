@@ -43,7 +43,7 @@ def test_findings_fail_the_command_and_name_the_dimension(
     code, out, err = pair(capsys, "llama-3-8b", "eagle3-llama-70b", "--algorithm", "eagle3")
     assert (code, err) == (1, "")
     assert "SHP201 extend_hidden" in out
-    assert out.splitlines()[-1].endswith("cannot work as eagle3: target_hidden")
+    assert out.splitlines()[-1].endswith("cannot work as eagle3 because of target_hidden")
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:

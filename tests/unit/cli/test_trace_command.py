@@ -39,6 +39,11 @@ SUBJECT = """
     def add(a: Float[Tensor, "bs draft_hidden"], b: Float[Tensor, "bs draft_hidden"], dims: Dims):
         return a + b
 
+    class Worker:
+        @contract
+        def step(self, a: Float[Tensor, "bs topk"], dims: Dims) -> Float[Tensor, "bs topk"]:
+            return a
+
     class Holder:
         @staticmethod
         def inner(t):
@@ -114,6 +119,7 @@ def test_an_allowed_equality_is_no_finding(run):
         (["trace_subjects:nothing"], "has no function nothing"),
         (["trace_subjects:not_callable"], "has no function not_callable"),
         (["trace_subjects:unclear"], "carries a @contract"),
+        (["trace_subjects:Worker.step"], "`def run(t): Worker(t.dims).step(t.make(...))`"),
         (["trace_subjects:clean", "--allow", "a == b"], "with its reason"),
         (["trace_subjects:clean", "--draft", "x"], "need --target"),
         (["trace_subjects:clean", "--target", "x"], "needs --algorithm"),

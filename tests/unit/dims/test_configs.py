@@ -217,6 +217,7 @@ def test_a_pair_that_cannot_work_makes_no_dims() -> None:
             CONFIGS / "llama-3-8b", CONFIGS / "eagle3-llama-70b", algorithm="eagle3", num_steps=3
         )
     assert str(caught.value).startswith("SHP201 extend_hidden: the head reads")
+    assert str(caught.value).endswith("; use the head that was trained for this target")
     assert caught.value.diagnostic is not None
     assert caught.value.diagnostic.code == "SHP201"
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from click.testing import CliRunner
 
 from shapecheck.cli.explain import explain, rules
+from shapecheck.diagnostics.codes import NAMES
+from shapecheck.diagnostics.elsewhere import ELSEWHERE
 from shapecheck.rules.registry import RULES
 
 
@@ -28,4 +30,13 @@ def test_explain_of_a_typo_names_the_nearest() -> None:
 
 def test_rules_lists_every_code() -> None:
     output = CliRunner().invoke(rules).output
-    assert [line.split()[0] for line in output.splitlines()] == sorted(one.code for one in RULES)
+    assert [line.split()[0] for line in output.splitlines()] == sorted(NAMES)
+
+
+def test_a_code_is_explained_by_its_rule_or_elsewhere() -> None:
+    ruled = {one.code for one in RULES}
+    assert not ruled & ELSEWHERE.keys()
+    result = CliRunner().invoke(explain, ["SHP102"])
+    assert result.exit_code == 0
+    assert result.output.startswith("# SHP102 unknown-dim\n")
+    assert "shapecheck.declare(" in result.output

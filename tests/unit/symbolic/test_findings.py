@@ -122,7 +122,7 @@ def test_a_sweep_reports_each_finding_once():
     report = sweep(subject)
     assert len(report.findings) == 1
     assert len(report.settings) == len(STANDARD)
-    assert report.stopped.startswith("draft wider: RuntimeError")
+    assert report.stopped.startswith("draft wider | target wider: RuntimeError")
 
 
 def test_a_sweep_finds_what_only_no_rows_show():

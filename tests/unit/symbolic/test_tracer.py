@@ -185,7 +185,8 @@ def test_the_report_carries_both_origins_and_their_configs():
         torch.cat([t.tensor("bs draft_hidden"), t.tensor("bs target_hidden")])
     (finding,) = t.report().findings
     assert finding.message.startswith("target_hidden == draft_hidden at test_the_report_")
-    assert {note.message for note in finding.notes if note.span is None} == {
+    assert finding.notes[-1].label == "settle it"
+    assert {note.message for note in finding.notes[:-1] if note.span is None} == {
         "hidden_size in llama-3-8b/config.json",
         "hidden_size in llama-3-1b/config.json",
     }

@@ -56,6 +56,13 @@ def test_the_option(tmp_path: Path, arguments: list[str], code: int, text: str) 
     assert text in done.stdout + done.stderr
 
 
+def test_a_failure_ends_at_the_call_and_shows_no_tensor(tmp_path: Path) -> None:
+    said = run(tmp_path, "--shapecheck=strict").stdout
+    assert ">       step(torch.zeros(3" in said
+    assert "_sc_" not in said
+    assert "tensor([" not in said
+
+
 def test_the_option_wins_over_the_variable(tmp_path: Path) -> None:
     done = run(tmp_path, "--shapecheck=off", env={"SHAPECHECK": "strict"})
     assert done.returncode == 0, done.stdout + done.stderr
