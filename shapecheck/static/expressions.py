@@ -15,10 +15,11 @@ from shapecheck.static.counts import WIDTHS, rows_of_tensor, unit_of_name
 from shapecheck.static.facts import Arms
 from shapecheck.static.guards import last_name
 from shapecheck.static.machine import Frame
+from shapecheck.static.operators.arguments import axis_of
 from shapecheck.static.operators.joining import matmul
 from shapecheck.static.operators.meetings import broadcast
 from shapecheck.static.operators.selection import index_tensor
-from shapecheck.static.symbols import Guard, SizePoly
+from shapecheck.static.symbols import Guard, SizePoly, bounded
 from shapecheck.static.values import (
     NONE,
     UNKNOWN,
@@ -39,10 +40,12 @@ from shapecheck.static.values import (
     combine,
     join,
     lift,
+    manageable,
     plain_values,
     union,
 )
 from shapecheck.static.walk import walk
+from shapecheck.static.wording import wording
 
 _WIDTH_NAME = re.compile(r"tokens?_per_|(?:^|_)width$")
 
@@ -79,11 +82,11 @@ def _sequence(frame: Frame, node: ast.Tuple | ast.List) -> Value:
             items.extend(value.items)
         else:
             items.append(evaluate(frame, item))
-    return Sequence(tuple(items))
+    return manageable(Sequence(tuple(items)))
 
 
 def _dict(frame: Frame, node: ast.Dict) -> Value:
-    return Mapping(tuple(evaluate(frame, value) for value in node.values[:16]))
+    return manageable(Mapping(tuple(evaluate(frame, value) for value in node.values[:16])))
 
 
 def _attribute(frame: Frame, node: ast.Attribute) -> Value:
@@ -120,13 +123,13 @@ def _note_arms(frame: Frame, node: ast.IfExp) -> None:
             continue
         if ast.dump(divided.left) == ast.dump(whole):
             span = frame.module.span(node)
-            text = " ".join(ast.unparse(divided).split())
+            text = wording(divided)
             frame.machine.facts.arms.setdefault(
                 span,
                 Arms(
                     divided=text,
-                    whole=" ".join(ast.unparse(whole).split()),
-                    test=" ".join(ast.unparse(test).split()),
+                    whole=wording(whole),
+                    test=wording(test),
                     span=span,
                     where=frame.where,
                 ),
@@ -174,7 +177,7 @@ def _binary_plain(frame: Frame, node: ast.BinOp, left: Plain, right: Plain) -> V
             return matmul(frame, left, right, node)
         return broadcast(frame, type(node.op).__name__.lower(), left, right, node)
     if isinstance(left, Sequence) and isinstance(right, Sequence) and isinstance(node.op, ast.Add):
-        return Sequence(left.items + right.items)
+        return manageable(Sequence(left.items + right.items))
     return _size(left, right, node.op)
 
 
@@ -191,7 +194,8 @@ def _size(left: Plain, right: Plain, operation: ast.operator) -> Value:
         result = one * other
     elif isinstance(operation, ast.FloorDiv):
         result = one.divide(other) if other.terms else None
-    if result is None or len(result.terms) > 8:
+    result = bounded(result) if result is not None else None
+    if result is None:
         return UNKNOWN
     trail = tuple(
         step for value in (left, right) if isinstance(value, Size) for step in value.trail
@@ -201,11 +205,8 @@ def _size(left: Plain, right: Plain, operation: ast.operator) -> Value:
 
 def as_poly(value: Plain) -> SizePoly | None:
     """The polynomial of an integer value, else None."""
-    if isinstance(value, Size):
-        return value.poly
-    if isinstance(value, Const) and isinstance(value.value, int):
-        return Poly.constant(int(value.value))
-    return None
+    axis = axis_of(value)
+    return None if axis is None else axis.poly
 
 
 def _compare(frame: Frame, node: ast.Compare) -> Value:

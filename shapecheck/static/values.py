@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from shapecheck.static.index import ClassFacts, FunctionFacts
 
 MAX_ALTERNATIVES = 6
+_MAX_COMPARED = 64  # comparing each with each is quadratic in the returns of a function
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +223,8 @@ def union(choices: Iterable[Alternative]) -> Value:
                 kept[position] = Alternative(merged, shared)
                 break
         else:
-            kept.append(choice)
+            if len(kept) < _MAX_COMPARED:
+                kept.append(choice)
     if len(kept) > MAX_ALTERNATIVES:
         telling = sorted(kept, key=lambda one: not _names_owner(one.value))
         kept = [*telling[: MAX_ALTERNATIVES - 1], Alternative(UNKNOWN)]
@@ -252,6 +254,26 @@ def _names_owner(value: Plain) -> bool:
         axes = value.dims if value.dims is not None else (value.last,)
         return any(axis is not None and _names_owner(axis) for axis in axes)
     return isinstance(value, Instance)
+
+
+_MAX_PARTS = 1024
+
+
+def manageable(value: Sequence | Mapping) -> Value:
+    """The container, or unknown when it holds more than is worth comparing over and over."""
+    parts: list[Value] = [value]
+    for number, one in enumerate(parts):
+        if number > _MAX_PARTS:
+            return UNKNOWN
+        if isinstance(one, Sequence):
+            parts.extend(one.items)
+        elif isinstance(one, Mapping):
+            parts.extend(one.choices)
+        elif isinstance(one, Union):
+            parts.extend(plain_values(one))
+        elif isinstance(one, External) and one.receiver is not None:
+            parts.append(one.receiver)
+    return value
 
 
 def join(left: Value, right: Value, guard: Guard | None = None) -> Value:
