@@ -60,7 +60,8 @@ class Project:
         if name in self.modules:
             return self.modules[name]
         base = self.root.joinpath(*name.split("."))
-        for file, is_package in ((base.with_suffix(".py"), False), (base / "__init__.py", True)):
+        module = base.parent / f"{base.name}.py"
+        for file, is_package in ((module, False), (base / "__init__.py", True)):
             if not name:
                 continue
             shown = file.relative_to(self.root).as_posix()
@@ -112,11 +113,11 @@ class Project:
         """The class and its known bases, nearest first; cycles are cut."""
         if cls.linear is None:
             cls.linear = (cls,)
-            order = [cls]
+            order = {cls: None}
             for base in cls.node.bases:
                 known = self.class_of(cls.module, base)
                 if known is not None and known is not cls:
-                    order.extend(one for one in self.mro(known) if one not in order)
+                    order.update(dict.fromkeys(self.mro(known)))
             cls.linear = tuple(order)
         return cls.linear
 

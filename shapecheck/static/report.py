@@ -203,11 +203,14 @@ def _locate(target: str, given: Mapping[Path, bytes]) -> tuple[Path, Path]:
         return root, path
     path = Path(os.path.abspath(target))
     try:
-        exists = path in given or path.exists()
+        exists = bool(target) and (path in given or path.exists())
+        is_source = path in given or path.is_file() or path.is_dir()
     except (OSError, ValueError):
-        exists = False
+        exists = is_source = False
     if not exists:
-        raise ShapecheckError(f"{target}: no such file or folder; check the path")
+        raise ShapecheckError(f"{target or '(empty)'}: no such file or folder; check the path")
+    if not is_source:
+        raise ShapecheckError(f"{target}: neither a file nor a folder; read it with - from stdin")
     return import_root(path), path
 
 
