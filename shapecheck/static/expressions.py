@@ -47,6 +47,7 @@ from shapecheck.static.values import (
 from shapecheck.static.walk import walk
 from shapecheck.static.wording import wording
 
+_MAX_ENTRIES = 16
 _WIDTH_NAME = re.compile(r"tokens?_per_|(?:^|_)width$")
 
 
@@ -86,7 +87,10 @@ def _sequence(frame: Frame, node: ast.Tuple | ast.List) -> Value:
 
 
 def _dict(frame: Frame, node: ast.Dict) -> Value:
-    return manageable(Mapping(tuple(evaluate(frame, value) for value in node.values[:16])))
+    keys = [key.value for key in node.keys if isinstance(key, ast.Constant)]
+    known = len(keys) == len(node.keys) <= _MAX_ENTRIES
+    values = tuple(evaluate(frame, value) for value in node.values[:_MAX_ENTRIES])
+    return manageable(Mapping(values, tuple(keys) if known else None))
 
 
 def _attribute(frame: Frame, node: ast.Attribute) -> Value:
@@ -285,6 +289,9 @@ def _item(frame: Frame, base: Plain, index: Value, node: ast.Subscript) -> Value
             return base.items[position]
         return UNKNOWN
     if isinstance(base, Mapping):
+        items = base.items()
+        if items is not None and isinstance(index, Const):
+            return items.get(index.value, UNKNOWN)
         return union(
             Alternative(one.value) for choice in base.choices for one in alternatives(choice)
         )
@@ -318,6 +325,12 @@ def _await(frame: Frame, node: ast.Await) -> Value:
     return evaluate(frame, node.value)
 
 
+def _yield(frame: Frame, node: ast.Yield) -> Value:
+    if node.value is not None:
+        evaluate(frame, node.value)
+    return UNKNOWN
+
+
 def _lambda(frame: Frame, node: ast.Lambda) -> Value:
     return UNKNOWN
 
@@ -342,4 +355,5 @@ _HANDLERS: dict[type[ast.expr], Callable[..., Value]] = {
     ast.GeneratorExp: _comprehension,
     ast.Await: _await,
     ast.Lambda: _lambda,
+    ast.Yield: _yield,
 }

@@ -48,12 +48,17 @@ class Guard:
 
     test: ast.expr = field(hash=False, compare=False)
     sense: bool
-    identity: int
+    identity: int | str
 
     @staticmethod
     def of(test: ast.expr, sense: bool) -> Guard:
-        """The guard `test` (or its negation)."""
-        return Guard(test, sense, id(test))
+        """The guard `test` (or its negation); the test of a flag is the same wherever it stands."""
+        while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            test, sense = test.operand, not sense
+        flag = test
+        while isinstance(flag, ast.Attribute):
+            flag = flag.value
+        return Guard(test, sense, wording(test) if isinstance(flag, ast.Name) else id(test))
 
     def __str__(self) -> str:
         text = wording(self.test)

@@ -103,9 +103,14 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """A dict of which only the possible values matter."""
+    """A dict: the possible values, and the literal keys of a display that has no others."""
 
     choices: tuple[Value, ...]
+    keys: tuple[object, ...] | None = None
+
+    def items(self) -> dict[object, Value] | None:
+        """The entries by key, or None where a key is not known."""
+        return None if self.keys is None else dict(zip(self.keys, self.choices, strict=True))
 
 
 @dataclass(eq=False, slots=True)
@@ -315,7 +320,7 @@ def combine(
     results: list[Alternative] = []
     for choices in product(*(alternatives(value) for value in values)):
         guards = tuple(dict.fromkeys(guard for choice in choices for guard in choice.guards))
-        if _contradicts(guards):
+        if _contradicts((*(under or ()), *guards)):
             continue
         depth = len(under) if under is not None else 0
         if under is not None:
@@ -333,7 +338,7 @@ def combine(
 
 
 def _contradicts(guards: tuple[Guard, ...]) -> bool:
-    senses: dict[int, bool] = {}
+    senses: dict[int | str, bool] = {}
     return any(senses.setdefault(guard.identity, guard.sense) != guard.sense for guard in guards)
 
 
