@@ -133,7 +133,7 @@ def write_baseline(file: Path, findings: Iterable[Diagnostic]) -> int:
     text = json.dumps({"version": VERSION, "findings": entries}, indent=2, ensure_ascii=False)
     try:
         handle, name = tempfile.mkstemp(prefix=".baseline-", dir=file.parent)
-        with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as sink:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as sink:
             sink.write(text + "\n")
         os.chmod(name, 0o644)
         os.replace(name, file)

@@ -107,7 +107,12 @@ def lint(
 
 
 def _stdin(asked: Asked) -> bytes | None:
-    return sys.stdin.buffer.read() if "-" in asked.targets else None
+    from shapecheck.static.loader import MAX_BYTES
+
+    if "-" not in asked.targets:
+        return None
+    # One byte more than a file may have is enough to refuse it.
+    return sys.stdin.buffer.read(MAX_BYTES + 1) if sys.stdin is not None else b""
 
 
 def _progress() -> AbstractContextManager[Progress | None]:

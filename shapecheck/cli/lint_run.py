@@ -91,6 +91,8 @@ def _with_stdin(asked: Asked, stdin: bytes | None) -> tuple[tuple[str, ...], dic
     if len(asked.targets) > 1:
         raise ShapecheckError("-: stdin is linted alone; lint the other targets in another run")
     name = asked.stdin_filename or "<stdin>"
+    if os.path.isdir(name):
+        raise ShapecheckError(f"--stdin-filename {name}: it is a folder; name a file in it")
     return (name,), {Path(os.path.abspath(name)): stdin or b""}
 
 

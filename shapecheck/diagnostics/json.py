@@ -61,4 +61,4 @@ def fingerprint(finding: Diagnostic) -> str:
         dims.expected if dims else "",
         dims.found if dims else "",
     ]
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]

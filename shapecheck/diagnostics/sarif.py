@@ -128,7 +128,10 @@ def _notification(finding: Diagnostic) -> dict[str, object]:
 def _location(span: Span) -> dict[str, object]:
     return {
         "physicalLocation": {
-            "artifactLocation": {"uri": quote(span.path), "uriBaseId": "%SRCROOT%"},
+            "artifactLocation": {
+                "uri": quote(span.path, errors="surrogateescape"),
+                "uriBaseId": "%SRCROOT%",
+            },
             "region": {"startLine": span.line, "startColumn": span.column},
         }
     }

@@ -19,6 +19,7 @@ from shapecheck.static.functions import call_function, parameter_value
 from shapecheck.static.heap import Heap
 from shapecheck.static.index import ClassFacts, FunctionFacts
 from shapecheck.static.indices import unused_indices
+from shapecheck.static.loader import split_lines
 from shapecheck.static.machine import ROOT_BUDGET, Frame, Machine, State
 from shapecheck.static.packs.drift import drifted
 from shapecheck.static.packs.model import Pack
@@ -102,7 +103,7 @@ def _analyse(entries: Entries, progress: Progress | None, packs: tuple[Pack, ...
             crashes[source.path] = internal_error(error, name, Span(path=source.path, line=1))
             continue
         if facts is not None:
-            text = source.text.splitlines()
+            text = split_lines(source.text)
             roots += [one for one in facts.functions if is_root(_segment(one, text))]
     machine = Machine(project, Facts(), run_body, run_root, evaluate, call_function)
     machine.promises = promises

@@ -43,6 +43,7 @@ from shapecheck.static.values import (
     plain_values,
     with_step,
 )
+from shapecheck.static.wording import wording
 
 # What hangs off a model's owner under these names is the same model's.
 _PART_OF_MODEL = re.compile(r"(?:config|cfg|runner|model|worker|head|embed)$")
@@ -298,7 +299,7 @@ def _names_config(node: ast.expr) -> bool:
 def _text(node: ast.expr | ast.arg) -> str:
     if isinstance(node, ast.arg):
         return node.arg
-    return " ".join(ast.unparse(node).split())[:120]
+    return wording(node)[:120]
 
 
 def store_attribute(

@@ -14,6 +14,7 @@ from shapecheck.static.values import (
     UNKNOWN,
     Const,
     Instance,
+    Mapping,
     Plain,
     Sequence,
     Shape,
@@ -42,6 +43,8 @@ def call_builtin(
         return Size(Poly.symbol(symbol)) if symbol and counted == UNKNOWN else counted
     if name in ("tuple", "list") and len(arguments) == 1:
         return lift(_as_sequence, arguments[0])
+    if name == "dict" and not arguments:
+        return Mapping(tuple(keywords.values()), tuple(keywords)) if node.keywords else UNKNOWN
     if name in ("max", "min") and len(arguments) == 2:
         same = arguments[0] == arguments[1]
         return arguments[0] if same else UNKNOWN

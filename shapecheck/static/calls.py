@@ -25,6 +25,7 @@ from shapecheck.static.values import (
     FunctionValue,
     Instance,
     Layer,
+    Mapping,
     Plain,
     Sequence,
     Shape,
@@ -60,14 +61,19 @@ def evaluate_call(frame: Frame, node: ast.Call) -> Value:
             elif isinstance(value, Shape) and value.tensor.dims is not None:
                 arguments.extend(axis or UNKNOWN for axis in value.tensor.dims)
             else:
+                # How many it stands for is not known, so neither is where the next ones go.
                 complete = False
+                arguments.append(UNKNOWN)
+                break
         else:
             arguments.append(evaluate(frame, given))
     keywords: Keywords = {}
     for keyword in node.keywords:
         value = evaluate(frame, keyword.value)
         if keyword.arg is None:
-            complete = False
+            entries = value.items() if isinstance(value, Mapping) else None
+            complete = complete and entries is not None
+            keywords |= {str(name): one for name, one in (entries or {}).items()}
         else:
             keywords[keyword.arg] = value
     given = tuple(arguments)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from shapecheck.diagnostics.model import Diagnostic
 from shapecheck.static.loader import Source, UnreadableFileError, decode_source, read_source
+from shapecheck.static.loader import unreadable as unreadable_file
 from shapecheck.static.prefilter import can_matter
 from shapecheck.static.project import find_files
 from shapecheck.static.suppressions import Suppression, find_suppressions
@@ -49,8 +50,16 @@ def read_entries(
     suppressions: list[Suppression] = []
     unreadable: dict[str, Diagnostic] = {}
     lines = 0
+
+    def no_listing(error: OSError) -> None:
+        shown = Path(str(error.filename)).relative_to(root).as_posix()
+        reason = f"the folder cannot be listed ({error.strerror})"
+        fault = unreadable_file(shown, reason, "check its permissions, or exclude it")
+        covered.add(shown)
+        unreadable[shown] = fault.diagnostic
+
     for target in targets:
-        for file in [target] if target in given else find_files(target):
+        for file in [target] if target in given else find_files(target, no_listing):
             shown = file.relative_to(root).as_posix()
             if shown in covered or excluded(file):
                 continue

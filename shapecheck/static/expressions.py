@@ -15,10 +15,11 @@ from shapecheck.static.counts import WIDTHS, rows_of_tensor, unit_of_name
 from shapecheck.static.facts import Arms
 from shapecheck.static.guards import last_name
 from shapecheck.static.machine import Frame
+from shapecheck.static.operators.arguments import axis_of
 from shapecheck.static.operators.joining import matmul
 from shapecheck.static.operators.meetings import broadcast
 from shapecheck.static.operators.selection import index_tensor
-from shapecheck.static.symbols import Guard, SizePoly
+from shapecheck.static.symbols import Guard, SizePoly, bounded
 from shapecheck.static.values import (
     NONE,
     UNKNOWN,
@@ -39,11 +40,14 @@ from shapecheck.static.values import (
     combine,
     join,
     lift,
+    manageable,
     plain_values,
     union,
 )
 from shapecheck.static.walk import walk
+from shapecheck.static.wording import wording
 
+_MAX_ENTRIES = 16
 _WIDTH_NAME = re.compile(r"tokens?_per_|(?:^|_)width$")
 
 
@@ -79,11 +83,14 @@ def _sequence(frame: Frame, node: ast.Tuple | ast.List) -> Value:
             items.extend(value.items)
         else:
             items.append(evaluate(frame, item))
-    return Sequence(tuple(items))
+    return manageable(Sequence(tuple(items)))
 
 
 def _dict(frame: Frame, node: ast.Dict) -> Value:
-    return Mapping(tuple(evaluate(frame, value) for value in node.values[:16]))
+    keys = [key.value for key in node.keys if isinstance(key, ast.Constant)]
+    known = len(keys) == len(node.keys) <= _MAX_ENTRIES
+    values = tuple(evaluate(frame, value) for value in node.values[:_MAX_ENTRIES])
+    return manageable(Mapping(values, tuple(keys) if known else None))
 
 
 def _attribute(frame: Frame, node: ast.Attribute) -> Value:
@@ -120,13 +127,13 @@ def _note_arms(frame: Frame, node: ast.IfExp) -> None:
             continue
         if ast.dump(divided.left) == ast.dump(whole):
             span = frame.module.span(node)
-            text = " ".join(ast.unparse(divided).split())
+            text = wording(divided)
             frame.machine.facts.arms.setdefault(
                 span,
                 Arms(
                     divided=text,
-                    whole=" ".join(ast.unparse(whole).split()),
-                    test=" ".join(ast.unparse(test).split()),
+                    whole=wording(whole),
+                    test=wording(test),
                     span=span,
                     where=frame.where,
                 ),
@@ -174,7 +181,7 @@ def _binary_plain(frame: Frame, node: ast.BinOp, left: Plain, right: Plain) -> V
             return matmul(frame, left, right, node)
         return broadcast(frame, type(node.op).__name__.lower(), left, right, node)
     if isinstance(left, Sequence) and isinstance(right, Sequence) and isinstance(node.op, ast.Add):
-        return Sequence(left.items + right.items)
+        return manageable(Sequence(left.items + right.items))
     return _size(left, right, node.op)
 
 
@@ -191,7 +198,8 @@ def _size(left: Plain, right: Plain, operation: ast.operator) -> Value:
         result = one * other
     elif isinstance(operation, ast.FloorDiv):
         result = one.divide(other) if other.terms else None
-    if result is None or len(result.terms) > 8:
+    result = bounded(result) if result is not None else None
+    if result is None:
         return UNKNOWN
     trail = tuple(
         step for value in (left, right) if isinstance(value, Size) for step in value.trail
@@ -201,11 +209,8 @@ def _size(left: Plain, right: Plain, operation: ast.operator) -> Value:
 
 def as_poly(value: Plain) -> SizePoly | None:
     """The polynomial of an integer value, else None."""
-    if isinstance(value, Size):
-        return value.poly
-    if isinstance(value, Const) and isinstance(value.value, int):
-        return Poly.constant(int(value.value))
-    return None
+    axis = axis_of(value)
+    return None if axis is None else axis.poly
 
 
 def _compare(frame: Frame, node: ast.Compare) -> Value:
@@ -284,6 +289,9 @@ def _item(frame: Frame, base: Plain, index: Value, node: ast.Subscript) -> Value
             return base.items[position]
         return UNKNOWN
     if isinstance(base, Mapping):
+        items = base.items()
+        if items is not None and isinstance(index, Const):
+            return items.get(index.value, UNKNOWN)
         return union(
             Alternative(one.value) for choice in base.choices for one in alternatives(choice)
         )
@@ -317,6 +325,12 @@ def _await(frame: Frame, node: ast.Await) -> Value:
     return evaluate(frame, node.value)
 
 
+def _yield(frame: Frame, node: ast.Yield) -> Value:
+    if node.value is not None:
+        evaluate(frame, node.value)
+    return UNKNOWN
+
+
 def _lambda(frame: Frame, node: ast.Lambda) -> Value:
     return UNKNOWN
 
@@ -341,4 +355,5 @@ _HANDLERS: dict[type[ast.expr], Callable[..., Value]] = {
     ast.GeneratorExp: _comprehension,
     ast.Await: _await,
     ast.Lambda: _lambda,
+    ast.Yield: _yield,
 }

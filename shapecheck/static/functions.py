@@ -166,6 +166,7 @@ def bind(
         env[names[0].arg] = receiver
         skip = 1
     owner_name = _cell_owner(function, receiver)
+    named = {one.arg for one in [*names[skip:], *spec.kwonlyargs]}
     for index, argument in enumerate([*names[skip:], *spec.kwonlyargs]):
         name = argument.arg
         positional = index < len(names) - skip
@@ -184,7 +185,8 @@ def bind(
     if spec.vararg:
         env[spec.vararg.arg] = UNKNOWN
     if spec.kwarg:
-        env[spec.kwarg.arg] = UNKNOWN
+        rest = {name: value for name, value in keywords.items() if name not in named}
+        env[spec.kwarg.arg] = Mapping(tuple(rest.values()), tuple(rest))
     return env
 
 

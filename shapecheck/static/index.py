@@ -115,7 +115,7 @@ def _flat(body: list[ast.stmt]) -> Iterator[ast.stmt]:
         if isinstance(statement, ast.If):
             yield from _flat(statement.body)
             yield from _flat(statement.orelse)
-        elif isinstance(statement, ast.Try):
+        elif isinstance(statement, ast.Try | ast.TryStar):
             yield from _flat(statement.body)
             for handler in statement.handlers:
                 yield from _flat(handler.body)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from shapecheck.static.facts import UnusedIndex
 from shapecheck.static.index import FunctionFacts
 from shapecheck.static.walk import walk
+from shapecheck.static.wording import wording
 
 _INDEX_NAME = re.compile(
     r"(?:^|_)(?:indices|indexes|index|idx|idxs|keep|kept|selected|perm|permutation)$"
@@ -36,7 +37,7 @@ def unused_indices(function: FunctionFacts) -> Iterator[UnusedIndex]:
         for cut in sorted(cuts, key=lambda one: (one.lineno, one.col_offset)):
             yield UnusedIndex(
                 index=name,
-                target=" ".join(ast.unparse(cut.value).split()),
+                target=wording(cut.value),
                 span=function.module.span(cut),
                 where=function.qualname,
             )

@@ -6,11 +6,10 @@ import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import cast
 
-from shapecheck.static.loader import Source, UnreadableFileError, parse_source
+from shapecheck.static.loader import PLACED, Source, UnreadableFileError, parse_source, split_lines
 
 Place = tuple[int, int]  # line from 1, column from 1
 _Pair = tuple[object, object]
-_PLACED = (ast.expr, ast.stmt, ast.arg, ast.keyword, ast.alias, ast.excepthandler, ast.pattern)
 
 
 def moves(old: str, new: str, is_root: Callable[[str], bool]) -> Mapping[Place, Place] | None:
@@ -24,7 +23,7 @@ def moves(old: str, new: str, is_root: Callable[[str], bool]) -> Mapping[Place, 
         ]
     except UnreadableFileError:
         return None
-    before, after = old.splitlines(), new.splitlines()
+    before, after = split_lines(old), split_lines(new)
     moved: dict[Place, Place] = {}
     while pairs:
         one, other = pairs.pop()
@@ -55,7 +54,7 @@ def _fields(one: ast.AST, other: ast.AST) -> Iterator[_Pair]:
 
 
 def _place(node: ast.AST) -> Place | None:
-    if isinstance(node, _PLACED):
+    if isinstance(node, PLACED):
         return node.lineno, node.col_offset + 1
     return None
 

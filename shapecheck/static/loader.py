@@ -11,7 +11,9 @@ from pathlib import Path
 
 from shapecheck.diagnostics.codes import NAMES
 from shapecheck.diagnostics.model import Diagnostic, Note, Severity, Span
+from shapecheck.static.walk import walk
 
+PLACED = (ast.expr, ast.stmt, ast.arg, ast.keyword, ast.alias, ast.excepthandler, ast.pattern)
 MAX_BYTES = 8 * 1024 * 1024
 
 
@@ -25,7 +27,13 @@ class Source:
     @property
     def lines(self) -> int:
         """How many lines the text has."""
-        return self.text.count("\n") + (not self.text.endswith("\n") and bool(self.text))
+        return len(split_lines(self.text))
+
+
+def split_lines(text: str) -> list[str]:
+    """The lines as Python counts them: a form feed or a Unicode separator ends none."""
+    lines = io.StringIO(text, newline=None).read().split("\n")
+    return lines if lines[-1] else lines[:-1]
 
 
 class UnreadableFileError(Exception):
@@ -55,14 +63,8 @@ def read_source(file: Path, shown: str) -> Source:
     try:
         if not file.is_file():
             raise unreadable(shown, "it is not a regular file", "exclude the path")
-        size = file.stat().st_size
-        if size > MAX_BYTES:
-            raise unreadable(
-                shown,
-                f"it has {size:,} bytes, more than the limit of {MAX_BYTES:,}",
-                "exclude the path: generated tables hold no crossings",
-            )
-        return decode_source(file.read_bytes(), shown)
+        with file.open("rb") as stream:
+            return decode_source(stream.read(MAX_BYTES + 1), shown)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise unreadable(shown, reason, "check the path and its permissions") from None
@@ -70,6 +72,12 @@ def read_source(file: Path, shown: str) -> Source:
 
 def decode_source(data: bytes, shown: str) -> Source:
     """The text of source bytes in the encoding that they declare."""
+    if len(data) > MAX_BYTES:
+        raise unreadable(
+            shown,
+            f"it has more bytes than the limit of {MAX_BYTES:,}",
+            "exclude the path: generated tables hold no crossings",
+        )
     if b"\0" in data:
         raise unreadable(shown, "it contains null bytes", "exclude the path or repair the file")
     try:
@@ -83,11 +91,11 @@ def decode_source(data: bytes, shown: str) -> Source:
 
 
 def parse_source(source: Source) -> ast.Module:
-    """The syntax tree; UnreadableFileError for what the parser refuses."""
+    """The syntax tree, columns in characters; UnreadableFileError for what the parser refuses."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.parse(source.text, filename=source.path)
+            tree = ast.parse(source.text, filename=source.path)
     except SyntaxError as error:
         raise unreadable(
             source.path,
@@ -101,6 +109,18 @@ def parse_source(source: Source) -> ast.Module:
         ) from None
     except ValueError as error:
         raise unreadable(source.path, _first_line(error), "repair the file") from None
+    if not source.text.isascii():
+        _count_characters(tree, source.text)
+    return tree
+
+
+def _count_characters(tree: ast.Module, text: str) -> None:
+    """Make the columns, which Python gives in bytes of UTF-8, what an editor shows."""
+    lines = [line.encode() for line in split_lines(text)]
+    for node in walk(tree):
+        if isinstance(node, PLACED):
+            before = lines[node.lineno - 1][: node.col_offset]
+            node.col_offset = len(before.decode(errors="ignore"))
 
 
 def _first_line(error: Exception) -> str:

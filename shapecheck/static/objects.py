@@ -16,6 +16,7 @@ from shapecheck.static.values import (
     Instance,
     Value,
 )
+from shapecheck.static.wording import wording
 
 
 def construct(
@@ -101,7 +102,7 @@ def _constructed_owner(
     complete: bool,
 ) -> Ownership | None:
     span = frame.module.span(node)
-    callee = " ".join(ast.unparse(node.func).split())
+    callee = wording(node.func)
     for name, value in keywords.items():
         if is_draft_flag(name):
             if value == Const(True):

@@ -22,11 +22,12 @@ def can_matter(text: str) -> bool:
     return _COPIES.search(text) is not None and _COMPARES.search(text) is not None
 
 
-# A function is a root when sizes or tensors are made, met or handed over in it, or when it drives
-# other methods; what it calls is interpreted with what it passes.
+# A function is a root when sizes or tensors are made, met or handed over in it, when it passes on a
+# model's config, or when it drives other methods; what it calls is interpreted with what it passes.
 _WORK = re.compile(
     r"torch\.(?:zeros|ones|empty|full|rand|cat|stack|where|arange|nn)|\.copy_\(|\.new_\w+\("
     r"|hidden|vocab|logits|_like\(|head_dim|\.shape\b|\[\s*:|tokens|//|self\.\w+\("
+    r"|(?:draft|target)_(?:\w+_)?(?:config|cfg)\b"
 )
 
 

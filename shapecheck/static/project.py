@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +19,8 @@ from shapecheck.static.index import (
 )
 from shapecheck.static.loader import Source, UnreadableFileError, parse_source, read_source
 
+# Known by their operators: their own source, beside an installed engine, says less than the table.
+_LIBRARIES = {"torch", "numpy"}
 _SKIPPED_FOLDERS = {"__pycache__", ".git", ".venv", "node_modules", ".tox", ".mypy_cache"}
 
 
@@ -56,11 +58,14 @@ class Project:
         return facts
 
     def module(self, name: str) -> ModuleFacts | None:
-        """The module of this dotted name, if a file below the root has it."""
+        """The module of this dotted name, if a file below the root has it and no table does."""
+        if name.partition(".")[0] in _LIBRARIES:
+            return None
         if name in self.modules:
             return self.modules[name]
         base = self.root.joinpath(*name.split("."))
-        for file, is_package in ((base.with_suffix(".py"), False), (base / "__init__.py", True)):
+        module = base.parent / f"{base.name}.py"
+        for file, is_package in ((module, False), (base / "__init__.py", True)):
             if not name:
                 continue
             shown = file.relative_to(self.root).as_posix()
@@ -112,11 +117,11 @@ class Project:
         """The class and its known bases, nearest first; cycles are cut."""
         if cls.linear is None:
             cls.linear = (cls,)
-            order = [cls]
+            order = {cls: None}
             for base in cls.node.bases:
                 known = self.class_of(cls.module, base)
                 if known is not None and known is not cls:
-                    order.extend(one for one in self.mro(known) if one not in order)
+                    order.update(dict.fromkeys(self.mro(known)))
             cls.linear = tuple(order)
         return cls.linear
 
@@ -174,12 +179,15 @@ def parse_annotation(text: str) -> ast.expr | None:
         return None
 
 
-def find_files(target: Path) -> Iterator[Path]:
-    """Every Python file at or below the target, sorted; links to folders are not followed."""
+def find_files(target: Path, unreadable: Callable[[OSError], None] | None = None) -> Iterator[Path]:
+    """Every Python file at or below the target, sorted; links to folders are not followed.
+
+    `unreadable` hears of the folders that cannot be listed.
+    """
     if target.is_file():
         yield target
         return
-    for folder, folders, files in os.walk(target, followlinks=False):
+    for folder, folders, files in os.walk(target, onerror=unreadable, followlinks=False):
         folders[:] = sorted(name for name in folders if name not in _SKIPPED_FOLDERS)
         for name in sorted(files):
             if name.endswith(".py"):

@@ -126,8 +126,10 @@ def run(
     inputs = inputs or Inputs()
     started = time.perf_counter()
     analyses: list[RootReport] = []
-    for root, paths in _grouped(targets, inputs.given).items():
-        entries = read_entries(root, paths, given=inputs.given, excluded=inputs.excluded)
+    groups = _grouped(targets, inputs.given)
+    for root, paths in groups.items():
+        excluded = _excluded_from(root, groups, inputs)
+        entries = read_entries(root, paths, given=inputs.given, excluded=excluded)
         chosen = choose_packs(root, targets, given=pack_paths, shipped=packs)
         outcome, recalled = _outcome(entries, paths, inputs, chosen)
         shown = [one for one in outcome.findings if _is_shown(one, entries)]
@@ -147,6 +149,19 @@ def run(
             )
         )
     return Report(analyses=tuple(analyses), seconds=time.perf_counter() - started)
+
+
+def _excluded_from(
+    root: Path, groups: Mapping[Path, list[Path]], inputs: Inputs
+) -> Callable[[Path], bool]:
+    """What is left out, and what a target with a root further inside covers already."""
+    inner = [
+        path
+        for other, paths in groups.items()
+        if other != root and other.is_relative_to(root)
+        for path in paths
+    ]
+    return lambda file: inputs.excluded(file) or any(file.is_relative_to(one) for one in inner)
 
 
 def _outcome(
@@ -203,11 +218,14 @@ def _locate(target: str, given: Mapping[Path, bytes]) -> tuple[Path, Path]:
         return root, path
     path = Path(os.path.abspath(target))
     try:
-        exists = path in given or path.exists()
+        exists = bool(target) and (path in given or path.exists())
+        is_source = path in given or path.is_file() or path.is_dir()
     except (OSError, ValueError):
-        exists = False
+        exists = is_source = False
     if not exists:
-        raise ShapecheckError(f"{target}: no such file or folder; check the path")
+        raise ShapecheckError(f"{target or '(empty)'}: no such file or folder; check the path")
+    if not is_source:
+        raise ShapecheckError(f"{target}: neither a file nor a folder; read it with - from stdin")
     return import_root(path), path
 
 

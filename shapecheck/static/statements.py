@@ -20,6 +20,7 @@ from shapecheck.static.values import (
     Alternative,
     Const,
     FunctionValue,
+    Mapping,
     Sequence,
     Union,
     Unknown,
@@ -125,6 +126,9 @@ def assign(frame: Frame, target: ast.expr, value: Value, source: ast.expr) -> No
     elif isinstance(target, ast.Starred):
         assign(frame, target.value, UNKNOWN, source)
     elif isinstance(target, ast.Subscript):
+        if any(isinstance(one, Mapping) for one in plain_values(evaluate(frame, target.value))):
+            assign(frame, target.value, UNKNOWN, source)  # it has another entry from here on
+            return
         into = evaluate(frame, ast.copy_location(_read_of(target), target))
         for one in plain_values(into):
             for other in plain_values(value):
@@ -288,7 +292,7 @@ def _inline_block(frame: Frame, body: list[ast.stmt]) -> None:
             handler(frame, statement)
 
 
-def _try(frame: Frame, node: ast.Try) -> None:
+def _try(frame: Frame, node: ast.Try | ast.TryStar) -> None:
     before = frame.state.copy()
     run_block(frame, node.body)
     if frame.state.alive:
@@ -307,6 +311,9 @@ def _match(frame: Frame, node: ast.Match) -> None:
     evaluate(frame, node.subject)
     before = frame.state
     result = before.copy()
+    last = node.cases[-1]
+    if isinstance(last.pattern, ast.MatchAs) and last.pattern.pattern is None and not last.guard:
+        result.alive = False  # one of the cases is taken
     for case in node.cases:
         frame.state = before.copy()
         run_block(frame, case.body)
@@ -380,6 +387,7 @@ _HANDLERS: dict[type[ast.stmt], Callable[..., None]] = {
     ast.With: _with,
     ast.AsyncWith: _with,
     ast.Try: _try,
+    ast.TryStar: _try,
     ast.Match: _match,
     ast.Return: _return,
     ast.Raise: _raise,

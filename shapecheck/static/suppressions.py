@@ -30,7 +30,7 @@ def find_suppressions(text: str, path: str) -> list[Suppression]:
         return []
     found: list[Suppression] = []
     try:
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        for token in tokenize.generate_tokens(io.StringIO(text, newline=None).readline):
             match = _COMMENT.search(token.string) if token.type == tokenize.COMMENT else None
             if match is not None:
                 found.append(_suppression(match, token, path))

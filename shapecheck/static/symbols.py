@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from shapecheck.diagnostics.model import Span
 from shapecheck.dims.expr import Poly
+from shapecheck.static.wording import wording
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +48,38 @@ class Guard:
 
     test: ast.expr = field(hash=False, compare=False)
     sense: bool
-    identity: int
+    identity: int | str
 
     @staticmethod
     def of(test: ast.expr, sense: bool) -> Guard:
-        """The guard `test` (or its negation)."""
-        return Guard(test, sense, id(test))
+        """The guard `test` (or its negation); the test of a flag is the same wherever it stands."""
+        while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            test, sense = test.operand, not sense
+        flag = test
+        while isinstance(flag, ast.Attribute):
+            flag = flag.value
+        return Guard(test, sense, wording(test) if isinstance(flag, ast.Name) else id(test))
 
     def __str__(self) -> str:
-        text = " ".join(ast.unparse(self.test).split())
+        text = wording(self.test)
         return text if self.sense else f"not ({text})"
 
 
 SizePoly = Poly[Symbol]
+
+
+_MAX_TERMS = 8
+_MAX_FACTORS = 16
+_MAX_BITS = 63
+
+
+def bounded(poly: SizePoly) -> SizePoly | None:
+    """The polynomial, or None when it is larger than a size that a program means."""
+    small = len(poly.terms) <= _MAX_TERMS and all(
+        len(factors) <= _MAX_FACTORS and number.bit_length() <= _MAX_BITS
+        for factors, number in poly.terms
+    )
+    return poly if small else None
 
 
 def owners_of(poly: SizePoly) -> frozenset[str]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from shapecheck.static.index import ClassFacts, FunctionFacts
 
 MAX_ALTERNATIVES = 6
+_MAX_COMPARED = 64  # comparing each with each is quadratic in the returns of a function
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +103,14 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """A dict of which only the possible values matter."""
+    """A dict: the possible values, and the literal keys of a display that has no others."""
 
     choices: tuple[Value, ...]
+    keys: tuple[object, ...] | None = None
+
+    def items(self) -> dict[object, Value] | None:
+        """The entries by key, or None where a key is not known."""
+        return None if self.keys is None else dict(zip(self.keys, self.choices, strict=True))
 
 
 @dataclass(eq=False, slots=True)
@@ -222,7 +228,8 @@ def union(choices: Iterable[Alternative]) -> Value:
                 kept[position] = Alternative(merged, shared)
                 break
         else:
-            kept.append(choice)
+            if len(kept) < _MAX_COMPARED:
+                kept.append(choice)
     if len(kept) > MAX_ALTERNATIVES:
         telling = sorted(kept, key=lambda one: not _names_owner(one.value))
         kept = [*telling[: MAX_ALTERNATIVES - 1], Alternative(UNKNOWN)]
@@ -252,6 +259,26 @@ def _names_owner(value: Plain) -> bool:
         axes = value.dims if value.dims is not None else (value.last,)
         return any(axis is not None and _names_owner(axis) for axis in axes)
     return isinstance(value, Instance)
+
+
+_MAX_PARTS = 1024
+
+
+def manageable(value: Sequence | Mapping) -> Value:
+    """The container, or unknown when it holds more than is worth comparing over and over."""
+    parts: list[Value] = [value]
+    for number, one in enumerate(parts):
+        if number > _MAX_PARTS:
+            return UNKNOWN
+        if isinstance(one, Sequence):
+            parts.extend(one.items)
+        elif isinstance(one, Mapping):
+            parts.extend(one.choices)
+        elif isinstance(one, Union):
+            parts.extend(plain_values(one))
+        elif isinstance(one, External) and one.receiver is not None:
+            parts.append(one.receiver)
+    return value
 
 
 def join(left: Value, right: Value, guard: Guard | None = None) -> Value:
@@ -293,7 +320,7 @@ def combine(
     results: list[Alternative] = []
     for choices in product(*(alternatives(value) for value in values)):
         guards = tuple(dict.fromkeys(guard for choice in choices for guard in choice.guards))
-        if _contradicts(guards):
+        if _contradicts((*(under or ()), *guards)):
             continue
         depth = len(under) if under is not None else 0
         if under is not None:
@@ -311,7 +338,7 @@ def combine(
 
 
 def _contradicts(guards: tuple[Guard, ...]) -> bool:
-    senses: dict[int, bool] = {}
+    senses: dict[int | str, bool] = {}
     return any(senses.setdefault(guard.identity, guard.sense) != guard.sense for guard in guards)
 
 

@@ -13,6 +13,7 @@ from shapecheck.errors import ContractTextError
 from shapecheck.static.contracts.promise import Case, Promise, size_named
 from shapecheck.static.project import annotation_head, parse_annotation
 from shapecheck.static.symbols import SizePoly
+from shapecheck.static.wording import wording
 
 OWNERS = ("target", "draft")
 _EXACT = {
@@ -76,7 +77,7 @@ def read_promise(node: ast.expr | None, place: Place) -> Promise | None:
             kind = inner
     if not cases and not owner:
         return None
-    text = " ".join(ast.unparse(node).split())
+    text = wording(node)
     return Promise(place.span(node), place.source, text, owner, kind, tuple(cases))
 
 
@@ -120,7 +121,7 @@ def _read_mark(node: ast.expr, marks: _Marks, place: Place) -> None:
         if place.strict:
             raise AnnotationError(
                 node,
-                f"{ast.unparse(node)} is no mark; write one of {', '.join(_MARKS)} with a text",
+                f"{wording(node)} is no mark; write one of {', '.join(_MARKS)} with a text",
             )
         return
     if word in ("owner", "dtype", "ids") and text not in OWNERS:

@@ -9,6 +9,7 @@ from shapecheck.static.guards import last_name
 from shapecheck.static.machine import Frame
 from shapecheck.static.symbols import Step
 from shapecheck.static.values import Size
+from shapecheck.static.wording import wording
 
 
 def size_by_key(frame: Frame, holder: ast.expr, key: ast.expr, node: ast.expr) -> Size | None:
@@ -23,4 +24,4 @@ def size_by_key(frame: Frame, holder: ast.expr, key: ast.expr, node: ast.expr) -
     span = frame.module.span(node)
     owner = next((symbol.owner for symbol in poly.symbols()), "")
     frame.machine.facts.saw_dim_read(span, owner)
-    return Size(poly, (Step("read", ast.unparse(node), span),))
+    return Size(poly, (Step("read", wording(node), span),))

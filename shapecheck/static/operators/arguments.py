@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence as Items
 
 from shapecheck.dims.expr import Poly
+from shapecheck.static.symbols import SizePoly, bounded
 from shapecheck.static.values import (
     Axis,
     Const,
@@ -38,7 +39,8 @@ def axis_of(value: Plain) -> Axis:
     if isinstance(value, Size):
         return value
     if isinstance(value, Const) and isinstance(value.value, int):
-        return Size(Poly.constant(int(value.value)))
+        number: SizePoly | None = bounded(Poly.constant(int(value.value)))
+        return None if number is None else Size(number)
     return None
 
 

@@ -31,6 +31,7 @@ from shapecheck.static.values import (
     plain_values,
     with_step,
 )
+from shapecheck.static.wording import wording
 
 
 def _created(
@@ -46,7 +47,7 @@ def _created(
     if dims is None:
         return Tensor(dtype=dtype_argument(keywords.get("dtype")))
     tensor = Tensor(dims, dtype=dtype_argument(keywords.get("dtype")))
-    return with_step(tensor, Step("created", " ".join(ast.unparse(node.func).split()), span))
+    return with_step(tensor, Step("created", wording(node.func), span))
 
 
 def create_variadic(

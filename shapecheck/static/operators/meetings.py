@@ -8,6 +8,7 @@ from shapecheck.static.facts import EqualityTest, Meeting
 from shapecheck.static.guards import hangs_on_mode, single_branch
 from shapecheck.static.machine import Frame
 from shapecheck.static.values import UNKNOWN, Const, DType, Plain, Size, Tensor, Value
+from shapecheck.static.wording import wording
 
 _COMPARISONS = {"compare", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or"}
 
@@ -100,4 +101,4 @@ def base_text(node: ast.expr) -> str:
     """The text of an expression without its slices: `b.x` of `b.x[:n]`."""
     while isinstance(node, ast.Subscript):
         node = node.value
-    return " ".join(ast.unparse(node).split())
+    return wording(node)

@@ -15,7 +15,7 @@ from shapecheck.static.operators.arguments import (
     tensor_of,
 )
 from shapecheck.static.operators.table import Operator
-from shapecheck.static.symbols import SizePoly, Step
+from shapecheck.static.symbols import SizePoly, Step, bounded
 from shapecheck.static.values import UNKNOWN, Axis, Size, Tensor, Value
 
 
@@ -49,9 +49,12 @@ def _product(dims: tuple[Axis, ...] | None) -> Axis:
     for axis in dims or (None,):
         if axis is None:
             return None
-        total = total * axis.poly
+        product = bounded(total * axis.poly)
+        if product is None:
+            return None
+        total = product
         trail.extend(axis.trail)
-    return Size(total, tuple(trail[-12:])) if len(total.terms) <= 8 else None
+    return Size(total, tuple(trail[-12:]))
 
 
 def squeeze(
@@ -144,5 +147,5 @@ def repeat_interleave(
         return Tensor(dtype=source.dtype if source else None)
     times = args[1] if len(args) > 1 else keywords.get("repeats", UNKNOWN)
     rows, by = source.dims[0], axis_of(times)
-    made = Size(rows.poly * by.poly, (*rows.trail, *by.trail)[-12:]) if rows and by else None
+    made = _product((rows, by))
     return Tensor((made, *source.dims[1:]), dtype=source.dtype)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -146,3 +147,13 @@ def test_the_baseline_of_the_table_need_not_exist_to_be_written(
     assert "cannot be read" in shapecheck_lint().stderr
     assert shapecheck_lint("src", "--write-baseline", "known.json").exit_code == 0
     assert shapecheck_lint().exit_code == 0
+
+
+def test_a_name_that_is_no_text_is_kept_and_known_again(
+    project: Path, shapecheck_lint: Lint
+) -> None:
+    odd = project / "src" / os.fsdecode(b"\xff.py")
+    (project / "src" / "a.py").rename(odd)
+    assert shapecheck_lint("src", "--write-baseline", "known.json").exit_code == 0
+    assert shapecheck_lint("src", "--baseline", "known.json").exit_code == 0
+    assert "src/%FF.py" in shapecheck_lint("src", "--output-format", "sarif").stdout

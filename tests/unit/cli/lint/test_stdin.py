@@ -9,6 +9,7 @@ import pytest
 from click.testing import Result
 
 from shapecheck.rules.owners_meet import BAD, GOOD
+from shapecheck.static.loader import MAX_BYTES
 
 Lint = Callable[..., Result]
 
@@ -57,5 +58,18 @@ def test_mixed_targets_are_refused(
 
 def test_broken_source_is_said(shapecheck_lint: Lint) -> None:
     result = shapecheck_lint("-", stdin="import torch, draft\ndef f(:\n")
+    assert result.exit_code == 2
+    assert "SHP903" in result.stdout
+
+
+def test_a_folder_is_no_name_for_it(shapecheck_lint: Lint) -> None:
+    for name in ("src", ".", "/"):
+        result = shapecheck_lint("-", "--stdin-filename", name, stdin=BAD)
+        assert result.exit_code == 2
+        assert "it is a folder" in result.stderr
+
+
+def test_more_than_a_file_may_have_is_refused(shapecheck_lint: Lint) -> None:
+    result = shapecheck_lint("-", stdin="#" * (MAX_BYTES + 10))
     assert result.exit_code == 2
     assert "SHP903" in result.stdout
