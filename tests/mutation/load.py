@@ -5,8 +5,10 @@ No two sizes of a batch, a tree or a model have one number, so that a wrong size
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,9 +20,9 @@ from shapecheck import ShapeContractError
 
 _TREE: Mapping[str, object] = {"topk": 2, "num_steps": 4, "num_draft_tokens": 7}
 _CHAIN: Mapping[str, object] = {"num_steps": 3}
-_GREEDY = SamplingParams(max_tokens=24, temperature=0.0, ignore_eos=True)
-_DRAWN = SamplingParams(max_tokens=24, temperature=0.9, top_p=0.9, ignore_eos=True)
-_PENALTIES = SamplingParams(max_tokens=24, temperature=0.0, ignore_eos=True, repetition_penalty=1.3)
+_GREEDY = SamplingParams(max_tokens=10, temperature=0.0, ignore_eos=True)
+_DRAWN = SamplingParams(max_tokens=10, temperature=0.9, top_p=0.9, ignore_eos=True)
+_PENALTIES = SamplingParams(max_tokens=10, temperature=0.0, ignore_eos=True, repetition_penalty=1.3)
 _PROMPTS = ("abc abc abc", "hello", "one two", "a longer prompt than others", "xyz xyz", "sixth")
 
 Outcome = dict[str, str]
@@ -39,24 +41,29 @@ def _engines() -> Mapping[str, tuple[Mapping[str, object], SamplingParams]]:
     }
 
 
-def outcomes() -> Outcome:
-    """What became of each engine: "done", the code of a contract's error, or another error."""
+def outcomes(*, whole: bool = False) -> Outcome:
+    """What became of each engine: "done", the code of a contract's error, or another error.
+
+    Without `whole` the first contract's error ends the run: it is seen.
+    """
     found: Outcome = {}
     for name, (settings, params) in _engines().items():
-        found[name] = _outcome(lambda settings=settings, params=params: _run(settings, params))
+        found[name] = _outcome(partial(_run, settings, params))
+        if found[name].startswith("SHP") and not whole:
+            break
     return found
 
 
-def signatures() -> dict[str, object]:
-    """Shapes and dtypes of every operation of one turn, which no value of a tensor decides."""
-    found: dict[str, object] = {}
+def signatures() -> Iterator[tuple[str, str]]:
+    """By engine, the shapes and dtypes of all operations of one turn, as one hash.
+
+    No value of a tensor decides a shape there: another hash is another size, rank or dtype.
+    """
     for name, (settings, params) in _engines().items():
         seen = _Shapes()
-        said = _outcome(
-            lambda settings=settings, params=params, seen=seen: seen.over(settings, params)
-        )
-        found[name] = [said, sorted(f"{count}x {what}" for what, count in seen.counts.items())]
-    return found
+        said = _outcome(partial(seen.over, settings, params))
+        text = "\n".join([said, *sorted(f"{count}x {op}" for op, count in seen.counts.items())])
+        yield name, hashlib.sha256(text.encode()).hexdigest()
 
 
 def _outcome(run: Callable[[], None]) -> str:

@@ -74,12 +74,22 @@ def run(root: Path, level: str) -> dict[str, str]:
     return outcomes()
 
 
-def signature(root: Path) -> dict[str, object]:
+def unchecked(root: Path, expected: Mapping[str, str]) -> dict[str, object]:
+    """Whether an operation has another shape or dtype than `expected`, and how the run ends."""
+    _use(root, "off")
+    from tests.mutation.load import outcomes, signatures
+
+    # The first difference is enough.
+    changes = any(expected[name] != found for name, found in signatures())
+    return {"changes": changes, "ends": outcomes()}
+
+
+def signature(root: Path) -> dict[str, str]:
     """Shapes and dtypes of the load run's operations, contracts off."""
     _use(root, "off")
     from tests.mutation.load import signatures
 
-    return signatures()
+    return dict(signatures())
 
 
 def covered(root: Path, name: str) -> Lines:

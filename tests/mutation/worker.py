@@ -68,9 +68,8 @@ def judge(mutant: Mutant, root: Path, base: Record) -> Record:
     original, stat = path.read_text(), path.stat()
     path.write_text(mutant.source)
     try:
-        shapes = forked(tiers.signature, root)
+        off = forked(tiers.unchecked, root, base["signature"])
         strict = forked(tiers.run, root, "strict")
-        off = forked(tiers.run, root, "off")
         seen = _seen_at_run_time(strict)
         full = strict if seen else forked(tiers.run, root, "full")
         traced = forked(tiers.trace, root, _cases_for(mutant, base))
@@ -84,8 +83,9 @@ def judge(mutant: Mutant, root: Path, base: Record) -> Record:
         "place": f"engine/{mutant.path}:{mutant.line}",
         "before": mutant.before,
         "after": mutant.after,
-        "changes": shapes != base["signature"],
-        "off": _worst(off),
+        # What does not even import changes something.
+        "changes": off["changes"] if isinstance(off, dict) else True,
+        "off": _worst(off["ends"] if isinstance(off, dict) else off),
         "strict": _worst(strict),
         "full": _worst(full),
         "trace": traced,
