@@ -1,4 +1,4 @@
-"""Mutants: the engine with one expression changed, in an order whose every prefix is a fair sample."""
+"""Mutants: the engine with one expression changed; any prefix of their order is a fair sample."""
 
 from __future__ import annotations
 

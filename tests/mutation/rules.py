@@ -107,15 +107,19 @@ def _dropped_factor(node: ast.AST) -> Iterator[Edit]:
 
 def _off_by_one(node: ast.AST) -> Iterator[Edit]:
     """`n - 1` and `n + 1` lose their one."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
-        if isinstance(node.right, ast.Constant) and node.right.value == 1:
-            yield node, ast.unparse(node.left)
+    if (isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub))) and (
+        isinstance(node.right, ast.Constant) and node.right.value == 1
+    ):
+        yield node, ast.unparse(node.left)
 
 
 def _wrong_axis(node: ast.AST) -> Iterator[Edit]:
-    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute):
-        if node.value.attr == "shape" and isinstance(node.slice, ast.Constant):
-            yield node.slice, str(_AXES.get(node.slice.value, 0))
+    if (
+        isinstance(node, ast.Subscript)
+        and isinstance(node.value, ast.Attribute)
+        and (node.value.attr == "shape" and isinstance(node.slice, ast.Constant))
+    ):
+        yield node.slice, str(_AXES.get(node.slice.value, 0))
     if isinstance(node, ast.keyword) and node.arg == "dim":
         value = ast.literal_eval(node.value) if _is_number(node.value) else None
         if value in _AXES:
@@ -124,10 +128,11 @@ def _wrong_axis(node: ast.AST) -> Iterator[Edit]:
 
 def _swapped_sizes(node: ast.AST) -> Iterator[Edit]:
     """Two sizes of a creation or view change places, or `a, b = x.shape` is read backwards."""
-    if isinstance(node, ast.Call) and _method(node) in {*_CREATIONS, "view", "expand", "reshape"}:
-        if len(node.args) >= 2 and not isinstance(node.args[0], ast.Starred):
-            swapped = [node.args[1], node.args[0], *node.args[2:]]
-            yield node, ast.unparse(ast.Call(node.func, swapped, node.keywords))
+    if (
+        isinstance(node, ast.Call) and _method(node) in {*_CREATIONS, "view", "expand", "reshape"}
+    ) and (len(node.args) >= 2 and not isinstance(node.args[0], ast.Starred)):
+        swapped = [node.args[1], node.args[0], *node.args[2:]]
+        yield node, ast.unparse(ast.Call(node.func, swapped, node.keywords))
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
         shape = isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
         names = [ast.unparse(one) for one in node.targets[0].elts]
@@ -144,30 +149,38 @@ def _another_rank(node: ast.AST) -> Iterator[Edit]:
 
 
 def _idle_with_rows(node: ast.AST) -> Iterator[Edit]:
-    if isinstance(node, ast.Call) and _method(node) in _CREATIONS and node.args:
-        if isinstance(node.args[0], ast.Constant) and node.args[0].value == 0:
-            yield node.args[0], "1"
+    if (isinstance(node, ast.Call) and _method(node) in _CREATIONS and node.args) and (
+        isinstance(node.args[0], ast.Constant) and node.args[0].value == 0
+    ):
+        yield node.args[0], "1"
 
 
 def _forgotten_reshape(node: ast.AST) -> Iterator[Edit]:
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        if node.func.attr in _RESHAPES:
-            yield node, ast.unparse(node.func.value)
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and (node.func.attr in _RESHAPES)
+    ):
+        yield node, ast.unparse(node.func.value)
 
 
 def _forgotten_selection(node: ast.AST) -> Iterator[Edit]:
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        if node.func.attr in _SELECTIONS and _holder(node) not in ("torch", "self"):
-            yield node, ast.unparse(node.func.value)
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and (node.func.attr in _SELECTIONS and _holder(node) not in ("torch", "self"))
+    ):
+        yield node, ast.unparse(node.func.value)
 
 
 def _forgotten_part(node: ast.AST) -> Iterator[Edit]:
     """Of the parts of a `cat` only the first is kept: a merge forgets the others."""
-    if isinstance(node, ast.Call) and _method(node) == "cat" and node.args:
-        if isinstance(node.args[0], (ast.Tuple, ast.List)) and len(node.args[0].elts) > 1:
-            for part in node.args[0].elts[:2]:
-                if not isinstance(part, ast.Starred):
-                    yield node, ast.unparse(part)
+    if (isinstance(node, ast.Call) and _method(node) == "cat" and node.args) and (
+        isinstance(node.args[0], (ast.Tuple, ast.List)) and len(node.args[0].elts) > 1
+    ):
+        for part in node.args[0].elts[:2]:
+            if not isinstance(part, ast.Starred):
+                yield node, ast.unparse(part)
     if isinstance(node, ast.Call) and _method(node) == "_joined":
         yield node, ast.unparse(node.args[0])
         yield node, ast.unparse(node.args[1])
@@ -180,9 +193,12 @@ def _wrong_dtype(node: ast.AST) -> Iterator[Edit]:
 
 def _wrong_cast(node: ast.AST) -> Iterator[Edit]:
     """A cast is forgotten, or a creation its dtype."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        if node.func.attr in _CASTS and "device" not in ast.unparse(node):
-            yield node, ast.unparse(node.func.value)
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and (node.func.attr in _CASTS and "device" not in ast.unparse(node))
+    ):
+        yield node, ast.unparse(node.func.value)
     if isinstance(node, ast.Call):
         for one in node.keywords:
             if one.arg == "dtype":
@@ -191,9 +207,12 @@ def _wrong_cast(node: ast.AST) -> Iterator[Edit]:
 
 def _wrong_owner(node: ast.AST) -> Iterator[Edit]:
     """A name of one model in place of the other's: `pair.draft`, `role="draft"`, `as_target`."""
-    if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-        if _OWNERS.search(node.attr) and node.attr not in _CONFIG:
-            yield node, f"{ast.unparse(node.value)}.{_other_owner(node.attr)}"
+    if (
+        isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Load)
+        and (_OWNERS.search(node.attr) and node.attr not in _CONFIG)
+    ):
+        yield node, f"{ast.unparse(node.value)}.{_other_owner(node.attr)}"
     if isinstance(node, ast.keyword) and node.arg == "role":
         yield node.value, _other_owner(ast.unparse(node.value))
 
@@ -202,15 +221,21 @@ def _wrong_ids(node: ast.AST) -> Iterator[Edit]:
     """Draft ids stay draft ids: d2t and its inverse are forgotten, or taken for one another."""
     if isinstance(node, ast.Call) and _method(node) in ("target_ids", "to_target"):
         yield node, ast.unparse(node.args[0])
-    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute):
-        if node.value.attr in ("hot", "cold"):
-            other = {"hot": "cold", "cold": "hot"}[node.value.attr]
-            yield node, ast.unparse(node.slice)
-            yield node.value, f"{ast.unparse(node.value.value)}.{other}"
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        if ast.unparse(node.left) == "d2t":
-            yield node, "d2t"
-            yield node, ast.unparse(node.right)
+    if (
+        isinstance(node, ast.Subscript)
+        and isinstance(node.value, ast.Attribute)
+        and (node.value.attr in ("hot", "cold"))
+    ):
+        other = {"hot": "cold", "cold": "hot"}[node.value.attr]
+        yield node, ast.unparse(node.slice)
+        yield node.value, f"{ast.unparse(node.value.value)}.{other}"
+    if (
+        isinstance(node, ast.BinOp)
+        and isinstance(node.op, ast.Add)
+        and (ast.unparse(node.left) == "d2t")
+    ):
+        yield node, "d2t"
+        yield node, ast.unparse(node.right)
 
 
 def _first_bucket(node: ast.AST) -> Iterator[Edit]:

@@ -8,11 +8,13 @@ from .traced import ALLOWED, Case, findings_of, report_of
 
 # Small equal numbers: loops over branches and nodes are unrolled.
 _SMALL = {"bs": 3, "topk": 3, "num_draft_tokens": 3}
+# A chain of three nodes.
+_SHORT = {"bs": 3, "num_steps": 2, "num_draft_tokens": 3}
 _GRAPHS = {"padded_bs": 6}
 CASES = (
     Case(algorithm="none"),
     Case(algorithm="ngram", penalties=True),
-    Case(algorithm="standalone", drafting="drawn", graphs=True, hints=_GRAPHS),
+    Case(algorithm="standalone", drafting="drawn", graphs=True, hints={**_SHORT, **_GRAPHS}),
     Case(algorithm="eagle", topk=2),
     Case(algorithm="eagle3", topk=2, graphs=True, hints=_GRAPHS),
     Case(algorithm="eagle3", topk=2, drafting="drawn", hints=_SMALL),
