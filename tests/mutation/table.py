@@ -41,6 +41,12 @@ def kind(one: Record) -> str:
     return "counted"
 
 
+def _stopped(one: Record) -> bool:
+    """Trace ends red (exit code 2) with torch's own error and no finding: shown, not counted."""
+    said = one["trace"]
+    return isinstance(said, dict) and bool(said.get("stopped")) and not seen(one)
+
+
 def is_silent(one: Record) -> bool:
     """The load run ends without an error when nothing is checked."""
     return one["off"] == "done"
@@ -91,7 +97,12 @@ def _is_clean(base: Record) -> bool:
 def _shares(records: Iterable[Record]) -> dict[str, int]:
     found = list(records)
     sums = {name: sum(map(tier, found)) for name, tier in TIERS.items()}
-    return {"mutants": len(found), **sums, "together": sum(map(seen, found))}
+    return {
+        "mutants": len(found),
+        **sums,
+        "together": sum(map(seen, found)),
+        "only stopped": sum(map(_stopped, found)),
+    }
 
 
 def _shown(one: Record) -> dict[str, object]:
@@ -115,7 +126,9 @@ def text(found: Mapping[str, object]) -> str:
         + ", ".join(f"{count} {name}" for name, count in kinds.items()),
         f"the engine itself is {'clean in every tier' if found['clean'] else 'NOT clean'}",
         "",
-        f"{'':20}{'mutants':>9}" + "".join(f"{name:>9}" for name in (*TIERS, "together")),
+        f"{'':20}{'mutants':>9}"
+        + "".join(f"{name:>9}" for name in (*TIERS, "together", "share"))
+        + "  only stopped the trace",
     ]
     rules = found["rules"]
     assert isinstance(rules, dict), "document() made it"
@@ -132,5 +145,5 @@ def _row(name: str, shares: object) -> str:
     assert isinstance(shares, dict), "document() made it"
     total = shares["mutants"]
     cells = "".join(f"{shares[tier]:>9}" for tier in (*TIERS, "together"))
-    share = f"{shares['together'] / total:>8.0%}" if total else ""
-    return f"{name:20}{total:>9}{cells}{share}"
+    share = f"{shares['together'] / total:.0%}" if total else ""
+    return f"{name:20}{total:>9}{cells}{share:>9}{shares['only stopped']:>6}"

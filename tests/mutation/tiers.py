@@ -61,7 +61,8 @@ def trace(root: Path, names: list[str]) -> dict[str, object]:
     for name in names:
         report = report_of(cases()[name])
         if report.findings:
-            return {"found": [f"{one.code} {one.message}" for one in report.findings], "in": name}
+            said = [f"{one.code} {one.message}" for one in report.findings]
+            return {"found": [one.replace(f"{root}/", "") for one in said], "in": name}
         stopped = stopped or report.stopped or ""
     return {"found": [], "stopped": stopped}
 
