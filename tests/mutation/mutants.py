@@ -56,7 +56,9 @@ def mutants(root: Path) -> list[Mutant]:
     """Every mutant of the engine in `root`, the rules taking turns, each in the order of hashes."""
     texts = {path: path.read_text() for pattern in SCOPE for path in sorted(root.glob(pattern))}
     groups = [_of_rule(rule, root, texts) for rule in RULES]
-    return [one for turn in zip_longest(*groups) for one in turn if one is not None]
+    ordered = [one for turn in zip_longest(*groups) for one in turn if one is not None]
+    # What two rules make alike is the first one's.
+    return list({one.key: one for one in reversed(ordered)}.values())[::-1]
 
 
 def _of_rule(rule: Rule, root: Path, texts: dict[Path, str]) -> list[Mutant]:
