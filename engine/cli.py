@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 from collections.abc import Callable, Mapping
-from typing import NoReturn, TypeVar
+from typing import NoReturn, TypeVar, get_args
 
 import click
 
-from engine.config import EngineConfig
+from engine.config import Algorithm, EngineConfig
 from engine.errors import EngineError
 from engine.llm import LLM
 from engine.observe.metrics import Snapshot
@@ -33,7 +34,7 @@ _MODEL_OPTIONS = (
     click.option(
         "--algorithm",
         default="ngram",
-        type=click.Choice(["none", "ngram", "standalone", "eagle", "eagle3"]),
+        type=click.Choice(get_args(Algorithm)),
         help="How tokens are proposed; none is plain decoding.",
     ),
     click.option("--num-steps", default=4, help="Draft depth."),
@@ -95,7 +96,7 @@ def run(
         seed=seed,
         stop=stop,
     )
-    text = sys.stdin.read() if prompt == "-" else prompt
+    text = _standard_input() if prompt == "-" else prompt
     llm = LLM.of(EngineConfig.of(**settings))
     if chat:
         text = llm.tokenizer.chat([{"role": "user", "content": text}])
@@ -108,7 +109,9 @@ def run(
 @commands.command()
 @click.option("--prompt", default=BENCH_PROMPT, help="The text that every request continues.")
 @click.option("--max-tokens", default=64, help="Tokens of each request.")
-@click.option("--requests", default=1, help="How many requests run together.")
+@click.option(
+    "--requests", default=1, type=click.IntRange(min=1), help="How many requests run together."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @_model_options
 def bench(prompt: str, max_tokens: int, requests: int, as_json: bool, **settings: object) -> None:
@@ -137,6 +140,13 @@ def bench(prompt: str, max_tokens: int, requests: int, as_json: bool, **settings
     ratio = results[config.algorithm].tokens_per_second / results["none"].tokens_per_second
     verdict = "the same tokens" if same else "OTHER tokens"
     click.echo(f"{config.algorithm} is {ratio:.2f} times as fast as plain decoding, {verdict}")
+
+
+def _standard_input() -> str:
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError as error:
+        raise EngineError(f"standard input is no text ({error}); give it as UTF-8") from None
 
 
 def _as_json(
@@ -180,7 +190,17 @@ def main() -> NoReturn:
     except (click.Abort, KeyboardInterrupt):
         click.echo("aborted", err=True)
         sys.exit(130)
-    except (EngineError, ShapecheckError) as error:
+    except ShapecheckError as error:
         click.echo(f"error: {error}", err=True)
+        sys.exit(2)
+    except BrokenPipeError:
+        # The reader has left; what is still buffered must not fail once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except UnicodeEncodeError as error:
+        click.echo(
+            f"error: standard output cannot show the text ({error}); set PYTHONIOENCODING=utf-8",
+            err=True,
+        )
         sys.exit(2)
     sys.exit(0)

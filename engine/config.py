@@ -10,8 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from engine.errors import EngineError
 from engine.models.config import ModelConfig
+from engine.sampling.params import MAX_SEED
 
 DEFAULT_CONTEXT = 8192
+MAX_CONTEXT = 2**20
 # What the target's pool may take unless num_slots says otherwise, if one request fits in it.
 DEFAULT_POOL_BYTES = 2**29
 Algorithm = Literal["none", "ngram", "standalone", "eagle", "eagle3"]
@@ -39,10 +41,10 @@ class EngineConfig(BaseModel):
 
     dtype: DtypeName = "float32"
     device: str = "cpu"
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0, le=MAX_SEED)
 
     max_requests: int = Field(default=16, ge=1)
-    max_context: int | None = Field(default=None, ge=2)
+    max_context: int | None = Field(default=None, ge=2, le=MAX_CONTEXT)
     num_slots: int | None = Field(default=None, ge=2)
     prefill_chunk: int = Field(default=512, ge=1)
     prefix_cache: bool = True
@@ -83,12 +85,7 @@ class EngineConfig(BaseModel):
             where = ".".join(str(part) for part in first["loc"])
             message = str(first["msg"]).removeprefix("Value error, ")
             raise EngineError(f"{where}: {message}" if where else message) from None
-        try:
-            torch.device(config.device)
-        except RuntimeError:
-            raise EngineError(f"device {config.device!r} is not known; use cpu or cuda") from None
-        if config.device.startswith("cuda") and not torch.cuda.is_available():
-            raise EngineError("device='cuda' and no CUDA device is visible; use device='cpu'")
+        _check_device(config.device)
         return config
 
     @property
@@ -121,10 +118,31 @@ class EngineConfig(BaseModel):
         return 0 if self.algorithm == "none" else self.num_steps
 
 
+def _check_device(name: str) -> None:
+    """EngineError unless this device is here."""
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        device = None
+    if device is None or device.type not in ("cpu", "cuda"):
+        raise EngineError(f"device {name!r} is not known; use cpu or cuda")
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise EngineError(f"device={name!r} and no CUDA device is visible; use device='cpu'")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise EngineError(
+            f"device={name!r} and {torch.cuda.device_count()} CUDA devices are visible; "
+            "they count from cuda:0"
+        )
+
+
 def as_path(name: str) -> Path:
     """A model given by path; EngineError when it does not exist."""
-    path = Path(name).expanduser()
-    if not path.exists():
+    try:
+        path = Path(name).expanduser()
+        found = path.exists()
+    except (OSError, RuntimeError, ValueError):  # too long, no such home, a NUL inside
+        found = False
+    if not found:
         raise EngineError(
             f"model {name!r} is neither 'smollm2' nor an existing folder or .gguf file; "
             "check the path"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -29,6 +30,7 @@ from engine.proposers.base import Parts, Proposer
 from engine.proposers.plain import PlainProposer
 from engine.proposers.registry import PROPOSERS
 from engine.sampling import SamplingParams
+from engine.sampling.params import MAX_SEED
 from engine.scheduler.request import Request
 from engine.scheduler.scheduler import Scheduler
 from engine.step import Step
@@ -94,6 +96,8 @@ class Engine:
             device=device,
         )
         self._numbered = 0
+        # Threads may share an engine: each drives turns until its own requests are done.
+        self._lock = threading.RLock()
 
     def _step(self, proposer: Proposer, parts: Parts) -> Step:
         """The phases around a proposer, all with its Dims."""
@@ -152,21 +156,28 @@ class Engine:
                 f"prompt token {strange} is outside target_vocab={vocab}; "
                 "encode the prompt with this model's tokenizer"
             )
-        request = Request.of(
-            self._numbered,
-            prompt,
-            params,
-            seed=self.config.seed + self._numbered,
-            max_context=self.max_context,
-            tokenizer=self.pair.tokenizer,
-        )
-        self.scheduler.add(request)
-        self._numbered += 1
-        return request
+        with self._lock:
+            request = Request.of(
+                self._numbered,
+                prompt,
+                params,
+                seed=(self.config.seed + self._numbered) & MAX_SEED,
+                max_context=self.max_context,
+                tokenizer=self.pair.tokenizer,
+            )
+            self.scheduler.add(request)
+            self._numbered += 1
+            return request
 
     def turn(self) -> list[Request]:
         """One turn of the scheduler; the requests that grew."""
-        return self.scheduler.turn()
+        with self._lock:
+            return self.scheduler.turn()
+
+    def abort(self, request: Request) -> None:
+        """The request ends now if it has not ended, and holds nothing any more."""
+        with self._lock:
+            self.scheduler.abort(request)
 
     def run(self) -> None:
         """Every request is finished."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Self
+from numbers import Integral
+from typing import Self, cast
 
 from engine.config import EngineConfig
 from engine.engine import Engine
@@ -122,12 +123,12 @@ class LLM:
         finally:
             # Nothing is left behind when a prompt is refused or the user interrupts.
             for request in requests:
-                self.engine.scheduler.abort(request)
+                self.engine.abort(request)
         return [Output.of(request) for request in requests]
 
     def stream(self, prompt: Prompt, params: SamplingParams | None = None) -> Iterator[Piece]:
         """Pieces of the text as they become certain; closing the iterator aborts the request."""
-        request = self.engine.add(self._ids(prompt), params or SamplingParams())
+        request = self.engine.add(self._ids(prompt), _as_params(params, 1)[0])
         sent = 0
         try:
             while request.finish is None:
@@ -137,7 +138,7 @@ class LLM:
                 if new or request.finish is not None:
                     yield Piece(text=request.read(), token_ids=new, finish_reason=request.finish)
         finally:
-            self.engine.scheduler.abort(request)
+            self.engine.abort(request)
 
     def metrics(self) -> Snapshot:
         """The engine's counts so far."""
@@ -151,11 +152,13 @@ class LLM:
         """
         params = SamplingParams(max_tokens=16, temperature=0.0, ignore_eos=True)
         request = self.engine.add(self._ids(prompt), params)
-        while not request.iterations and request.finish is None:
-            self.engine.turn()
-        with recorded(self.engine.scheduler.step) as crossings:
-            self.engine.turn()
-        self.engine.scheduler.abort(request)
+        try:
+            while not request.iterations and request.finish is None:
+                self.engine.turn()
+            with recorded(self.engine.scheduler.step) as crossings:
+                self.engine.turn()
+        finally:
+            self.engine.abort(request)
         return check_seconds(crossings)
 
     def reset_metrics(self) -> None:
@@ -163,16 +166,38 @@ class LLM:
         self.engine.metrics.reset()
 
     def _ids(self, prompt: Prompt) -> list[int]:
-        return self.tokenizer.encode(prompt) if isinstance(prompt, str) else list(prompt)
+        if isinstance(prompt, str):
+            return self.tokenizer.encode(_whole(prompt))
+        if isinstance(prompt, (bytes, bytearray)) or not _are_ids(prompt):
+            raise EngineError(f"a prompt is a text or a list of token ids, not {prompt!r:.80}")
+        return [int(token) for token in prompt]
 
 
 def _as_list(prompts: Prompt | Sequence[Prompt]) -> list[Prompt]:
-    if isinstance(prompts, str):
+    if isinstance(prompts, (str, bytes, bytearray)) or not isinstance(prompts, Iterable):
         return [prompts]
-    ids = [one for one in prompts if isinstance(one, int)]
-    if ids:
-        return [ids]
-    return [one for one in prompts if not isinstance(one, int)]
+    found = list(prompts)
+    return [found] if found and _are_ids(found) else found
+
+
+def _are_ids(prompt: object) -> bool:
+    """Whether this is a sequence of whole numbers, numpy's included."""
+    try:
+        return all(isinstance(one, Integral) for one in cast("Iterable[object]", prompt))
+    except TypeError:  # nothing to iterate over, a tensor of no dimension included
+        return False
+
+
+def _whole(text: str) -> str:
+    """The text; EngineError when it holds half a character, which no tokenizer can read."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise EngineError(
+            f"character {error.start} of the prompt is half a character ({text[error.start]!a}); "
+            "decode the text as UTF-8 with errors='replace' before"
+        ) from None
+    return text
 
 
 def _as_params(
@@ -180,8 +205,12 @@ def _as_params(
 ) -> list[SamplingParams]:
     if params is None or isinstance(params, SamplingParams):
         return [params or SamplingParams()] * count
-    if len(params) != count:
+    chosen = list(params) if isinstance(params, Iterable) else [params]
+    strange = next((one for one in chosen if not isinstance(one, SamplingParams)), None)
+    if strange is not None or None in chosen:
+        raise EngineError(f"params are SamplingParams, not {strange!r:.80}; write SamplingParams()")
+    if len(chosen) != count:
         raise EngineError(
-            f"{len(params)} SamplingParams for {count} prompts; give one for all or one for each"
+            f"{len(chosen)} SamplingParams for {count} prompts; give one for all or one for each"
         )
-    return list(params)
+    return chosen

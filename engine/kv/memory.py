@@ -56,8 +56,13 @@ class KVMemory:
         for lease, count in missing:
             rows += [lease.row] * count
             columns += range(lease.columns, lease.columns + count)
+        try:
+            self.table.write_many(rows, columns, slots)
+        except BaseException:
+            self.allocator.release(slots)
+            raise
+        for lease, count in missing:
             lease.columns += count
-        self.table.write_many(rows, columns, slots)
 
     def release(self, lease: Lease, tokens: Sequence[int], *, committed: int) -> None:
         """The request is gone; the KV of tokens[:committed] may be found again by others."""

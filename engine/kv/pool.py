@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from engine.kv.allocate import zeros
 from engine.models.config import ModelConfig
 from shapecheck import carrier, dtype
 
@@ -58,9 +59,13 @@ class KVPool:
     ) -> None:
         shape = (num_slots, config.kv_heads, config.head_dim)
         self.keys_ZCE = [
-            torch.zeros(shape, dtype=dtype, device=device) for _ in range(config.layers)
+            zeros(shape, dtype=dtype, device=device, what="a layer's keys")
+            for _ in range(config.layers)
         ]
-        self.values_ZCE = [torch.zeros_like(keys) for keys in self.keys_ZCE]
+        self.values_ZCE = [
+            zeros(shape, dtype=dtype, device=device, what="a layer's values")
+            for _ in range(config.layers)
+        ]
 
     def as_target(self) -> TargetKV:
         """The same tensors as what the target's phases expect."""

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from engine.errors import EngineError
+from engine.kv.allocate import zeros
 
 PAD_ROW = 0
 
@@ -21,7 +22,9 @@ class RequestTable:
     def __init__(self, *, rows: int, columns: int, device: torch.device | str) -> None:
         if rows < 2:
             raise EngineError(f"req_rows={rows}: pad row 0 and one request are the least; raise it")
-        self.slots_PM = torch.zeros(rows, columns, dtype=torch.int64, device=device)
+        self.slots_PM = zeros(
+            (rows, columns), dtype=torch.int64, device=device, what="the request table"
+        )
         self._free = list(range(rows - 1, PAD_ROW, -1))
 
     @property

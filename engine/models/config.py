@@ -66,7 +66,7 @@ class ModelConfig(BaseModel):
     family: Family
     vocab: int = Field(alias="vocab_size", gt=0)
     hidden: int = Field(alias="hidden_size", gt=0)
-    layers: int = Field(alias="num_hidden_layers", gt=0)
+    layers: int = Field(alias="num_hidden_layers", gt=0, le=1024)
     heads: int = Field(alias="num_attention_heads", gt=0)
     kv_heads: int = Field(alias="num_key_value_heads", gt=0)
     head_dim: int = Field(gt=0, multiple_of=2)
@@ -112,7 +112,7 @@ class ModelConfig(BaseModel):
         values["source"] = source
         values["raw"] = dict(raw)
         values["family"] = _family(raw, source)
-        values["rope"] = _rope_values(raw)
+        values["rope"] = _rope_values(raw, source)
         values["eos_ids"] = _ids(raw.get("eos_token_id"))
         if raw.get("num_key_value_heads") is None:
             values["num_key_value_heads"] = raw.get("num_attention_heads")
@@ -138,6 +138,8 @@ def read_config(path: Path) -> ModelConfig:
         raw = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise CheckpointError(f"{file} does not exist; give a folder with a config.json") from None
+    except OSError as error:
+        raise CheckpointError(f"{file} cannot be read ({error.strerror}); give a file") from None
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise CheckpointError(f"{file} is not JSON ({error}); download it again") from None
     if not isinstance(raw, dict):
@@ -171,13 +173,16 @@ def _head_dim(raw: Mapping[str, object], family: Family) -> object:
     return None
 
 
-def _rope_values(raw: Mapping[str, object]) -> dict[str, object]:
+def _rope_values(raw: Mapping[str, object], source: str) -> dict[str, object]:
     """`rope_parameters` (newer files) or `rope_theta` + `rope_scaling` (older ones), as one."""
     values: dict[str, object] = {}
     for key in ("rope_scaling", "rope_parameters"):
         part = raw.get(key)
         if isinstance(part, Mapping):
             values.update(part)
+        elif part is not None:
+            # Read as absent it would rotate by other angles, and no shape would tell.
+            raise CheckpointError(f"{source}: {key} is {part!r:.40}; give a mapping or null")
     if "rope_theta" not in values and raw.get("rope_theta") is not None:
         values["rope_theta"] = raw["rope_theta"]
     values.setdefault("rope_type", values.get("type", "default"))

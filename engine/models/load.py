@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 
+from engine.errors import CheckpointError
 from engine.models.base import Role
 from engine.models.config import ModelConfig, read_config
 from engine.models.llama import CausalLM
@@ -53,8 +54,14 @@ def build_model(
     aux_layers: tuple[int, ...] = (),
 ) -> CausalLM:
     """The model of `config` with its weights allocated and not yet set."""
-    with torch.device(device):
-        model = MODELS[config.family](config, role=role, length=length, aux_layers=aux_layers)
+    try:
+        with torch.device(device):
+            model = MODELS[config.family](config, role=role, length=length, aux_layers=aux_layers)
+    except RuntimeError as error:  # a full host and a full GPU alike
+        raise CheckpointError(
+            f"{config.source}: {device} has no memory for a model of these sizes ({error}); "
+            "check the config, or take a smaller model"
+        ) from None
     # Only parameters take the compute dtype; the rotary table stays fp32.
     for parameter in model.parameters():
         parameter.data = parameter.data.to(dtype)

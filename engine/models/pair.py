@@ -68,7 +68,7 @@ def tiny_pair(config: EngineConfig) -> ModelPair:
         draft = _build_head(head, config, target)
         seed_eagle(draft, _SEEDS["draft"])
     elif config.algorithm == "standalone":
-        small = _build(tiny_config(hidden=32), config, role="draft")
+        small = _build(tiny_config(hidden=32), config, role="draft", reach=model_config)
         seed_weights(small, _SEEDS["draft"])
         draft = StandaloneDraft(small)
     return ModelPair(target=target, draft=draft, tokenizer=ByteTokenizer())
@@ -97,7 +97,7 @@ def _load_draft(
         fill(draft.weights(), SafetensorsCheckpoint(path), source=head.source)
         return draft
     model_config, checkpoint = open_checkpoint(path)
-    small = _build(model_config, config, role="draft")
+    small = _build(model_config, config, role="draft", reach=target.config)
     fill(small.weights(), checkpoint, source=model_config.source, redundant=small.redundant)
     return StandaloneDraft(small)
 
@@ -107,21 +107,23 @@ def _build(
     config: EngineConfig,
     *,
     role: str = "target",
+    reach: ModelConfig | None = None,
     aux_layers: tuple[int, ...] = (),
 ) -> CausalLM:
+    """The model, its weights not yet set; a draft has to reach as far as its target does."""
     return build_model(
         model,
         role="draft" if role == "draft" else "target",
         dtype=config.torch_dtype,
         device=config.device,
-        length=config.columns(model),
+        length=config.columns(model if reach is None else reach),
         aux_layers=aux_layers,
     )
 
 
 def _build_head(head: EagleConfig, config: EngineConfig, target: CausalLM) -> Eagle1 | Eagle3:
     kind = {"eagle": Eagle1, "eagle3": Eagle3}[head.version]
-    draft = kind(head, target, length=config.columns(head))
+    draft = kind(head, target, length=config.columns(target.config))
     for parameter in draft.parameters():
         parameter.data = parameter.data.to(config.torch_dtype)
     return draft.to(config.device).eval()

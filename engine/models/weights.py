@@ -62,7 +62,18 @@ def fill(
     for slot in wanted:
         _check_shape(slot, checkpoint, source)
     for slot in wanted:
-        slot.destination.copy_(checkpoint.tensor(slot.name))
+        slot.destination.copy_(_of_kind(slot, checkpoint))
+
+
+def _of_kind(slot: WeightSlot, checkpoint: Checkpoint) -> Tensor:
+    """The slot's tensor; CheckpointError for codes of a quantised weight, which are no numbers."""
+    tensor = checkpoint.tensor(slot.name)
+    if tensor.is_floating_point() != slot.destination.is_floating_point():
+        raise CheckpointError(
+            f"{checkpoint.where(slot.name)}: {slot.name} holds {tensor.dtype}, expected numbers "
+            f"like {slot.destination.dtype}; use a checkpoint that is not quantised"
+        )
+    return tensor
 
 
 def _check_shape(slot: WeightSlot, checkpoint: Checkpoint, source: str) -> None:

@@ -31,7 +31,7 @@ class Commit:
         requests, width = draft.draft_tokens.shape
         device = draft.draft_tokens.device
         index_N = torch.arange(width, device=device)
-        path_BN = _path(verified.accept_index, width)
+        path_BN = _fitted(verified.accept_index, width)  # no path is longer than N
         self._keep_path(draft, path_BN, index_N)
 
         lens_B = verified.accept_lens
@@ -71,11 +71,6 @@ def path_follows_the_target(draft: VerifyInput, verified: VerifyOutput) -> Tenso
     said_BD = verified.predict.gather(1, at_BD)[:, :-1]
     taken_BD = draft.draft_tokens.gather(1, at_BD)[:, 1:]
     return (index_BD[:, 1:] < 0) | (said_BD == taken_BD)
-
-
-def _path(accept_index: Tensor, width: int) -> Tensor:
-    """The accept table with N columns: no path is longer than N, whatever D is."""
-    return _fitted(accept_index, width)
 
 
 def _fitted(table_BD: Tensor, width: int) -> Tensor:

@@ -30,15 +30,16 @@ class Stream(IntEnum):
 
 
 def coins(
-    seeds: Int64[Tensor, "bs"],
-    positions: Int64[Tensor, "bs"],
+    seeds: Int64[Tensor, "tokens"],
+    positions: Int64[Tensor, "tokens"],
     stream: Stream,
     *,
     lanes: int,
     first_lane: int = 0,
 ) -> Tensor:
-    """`lanes` independent uniform numbers in [0, 1) per request, multiples of 2**-53: f64 (B, L).
+    """`lanes` independent uniform numbers in [0, 1) per row, multiples of 2**-53: f64 (B, L).
 
+    A row is a request, or one token of it where every node of a tree is drawn for.
     `positions` is the position of the iteration's root (of the token drawn, for TARGET): it grows
     with every iteration, so no coin is ever used twice. Lanes: the node's local index for ACCEPT,
     the candidate's flat index (engine.tree.levels) for DRAFT, 0 else.

@@ -9,6 +9,10 @@ from engine.errors import EngineError
 MAX_SEED = 2**63 - 1
 # Below this, scaled logits overflow float32 and the law is the argmax anyway.
 MIN_TEMPERATURE = 1e-5
+# Below this, float32 may keep no token at all.
+MIN_TOP_P = 1e-6
+# Beyond this, penalised logits leave float32 and the law is no law; sensible ones are below 10.
+MAX_PENALTY = 1e4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,21 +41,20 @@ class SamplingParams:
 
     def __post_init__(self) -> None:
         self._whole("max_tokens", 1, None, "ask for at least one token")
-        self._whole("top_k", 0, None, "use 0 to keep the whole vocabulary")
+        self._whole("top_k", 0, MAX_SEED, "use 0 to keep the whole vocabulary")
         self._whole("seed", 0, MAX_SEED, "use a non-negative 63-bit integer, or None")
         self._whole("logprobs", 0, None, "use 0 for the chosen token alone, None for no logprobs")
         self._real("temperature", 0.0, math.inf, "use 0 for greedy decoding")
         if 0.0 < self.temperature < MIN_TEMPERATURE:
             raise _refused("temperature", self.temperature, "use 0 for greedy decoding")
         self._real("top_p", 0.0, 1.0, "use 1 to keep the whole vocabulary")
-        if self.top_p == 0.0:
+        if self.top_p < MIN_TOP_P:
             raise _refused("top_p", self.top_p, "use temperature=0 to take the best token always")
         self._real("min_p", 0.0, 1.0, "use 0 to keep the whole vocabulary")
-        self._real("repetition_penalty", 0.0, math.inf, "use 1 for no penalty")
-        if self.repetition_penalty == 0.0:
-            raise _refused("repetition_penalty", self.repetition_penalty, "use 1 for no penalty")
-        self._real("presence_penalty", -math.inf, math.inf, "use 0 for no penalty")
-        self._real("frequency_penalty", -math.inf, math.inf, "use 0 for no penalty")
+        most, bound = MAX_PENALTY, f"{MAX_PENALTY:g} is the strongest"
+        self._real("repetition_penalty", 1 / most, most, f"use 1 for no penalty; {bound}")
+        self._real("presence_penalty", -most, most, f"use 0 for no penalty; {bound}")
+        self._real("frequency_penalty", -most, most, f"use 0 for no penalty; {bound}")
         self._stops()
 
     @property

@@ -17,17 +17,13 @@ class Running:
     """Row i of every tensor belongs to `requests[i]`."""
 
     def __init__(self, state: DraftState, *, target_vocab: int, device: torch.device) -> None:
-        self.requests: list[Request] = []
         self.target_vocab = target_vocab
         self.device = device
-        self._live = Live(
-            rows=self._rows(), state=state, sampling=sampling_of([], target_vocab, device)
-        )
+        self._set([], state)
 
     def join(self, requests: Sequence[Request], state: DraftState) -> None:
         """These requests run from now on; row i of `state` is that of requests[i]."""
-        self.requests += requests
-        self._rebuild(self._live.state.merge(state))
+        self._set([*self.requests, *requests], self._live.state.merge(state))
 
     def keep(self, requests: Sequence[Request]) -> None:
         """Only these requests run on, in their present order."""
@@ -35,9 +31,8 @@ class Running:
         kept = [row for row, one in enumerate(self.requests) if id(one) in wanted]
         if len(kept) == len(self.requests):
             return
-        self.requests = [self.requests[row] for row in kept]
         index = torch.tensor(kept, dtype=torch.int64).to(self.device)
-        self._rebuild(self._live.state.filter(index))
+        self._set([self.requests[row] for row in kept], self._live.state.filter(index))
 
     def live(self) -> Live:
         """What the next iteration works on; lengths are those the host has counted."""
@@ -46,16 +41,18 @@ class Running:
             self._live.sampling = sampling_of(self.requests, self.target_vocab, self.device)
         return self._live
 
-    def _rebuild(self, state: DraftState) -> None:
-        self._live = Live(
-            rows=self._rows(),
+    def _set(self, requests: list[Request], state: DraftState) -> None:
+        live = Live(
+            rows=self._rows(requests),
             state=state,
-            sampling=sampling_of(self.requests, self.target_vocab, self.device),
+            sampling=sampling_of(requests, self.target_vocab, self.device),
         )
+        # Together, once nothing can fail any more: row i of one is row i of the other.
+        self.requests, self._live = requests, live
 
-    def _rows(self) -> BatchRows:
-        rows = [request.row for request in self.requests]
-        lens = [request.computed for request in self.requests]
+    def _rows(self, requests: Sequence[Request]) -> BatchRows:
+        rows = [request.row for request in requests]
+        lens = [request.computed for request in requests]
         return BatchRows(
             req_rows_index=torch.tensor(rows, dtype=torch.int64).to(self.device),
             seq_lens=torch.tensor(lens, dtype=torch.int64).to(self.device),

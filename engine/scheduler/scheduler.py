@@ -64,27 +64,32 @@ class Scheduler:
 
     def abort(self, request: Request) -> None:
         """The request ends now, wherever it is."""
-        if request.finish is not None:
-            return
-        request.abort()
+        if request.finish is None:
+            request.abort()
         if request in self.waiting:
             self.waiting.remove(request)
-        elif request in self.reading:
+        if request in self.reading:
             self.reading.remove(request)
-            self._release(request)
-        else:
+        if request.lease is not None:
             self._leave([request])
 
     @torch.inference_mode()
     def turn(self) -> list[Request]:
-        """One turn; returns the requests that grew, finished ones included."""
-        with self.metrics.turn():
-            self._admit()
-            grown: list[Request] = []
-            if self.reading:
-                grown += self._read_prompts()
-            if self.running.requests:
-                grown += self._iterate()
+        """One turn; returns the requests that grew, finished ones included.
+
+        After a turn that fails or is interrupted every request waits again, holding nothing.
+        """
+        try:
+            with self.metrics.turn():
+                self._admit()
+                grown: list[Request] = []
+                if self.reading:
+                    grown += self._read_prompts()
+                if self.running.requests:
+                    grown += self._iterate()
+        except BaseException:
+            self._start_over()
+            raise
         return grown
 
     @torch.inference_mode()
@@ -103,10 +108,10 @@ class Scheduler:
             if lease is None:
                 return
             self.waiting.popleft()
+            self.reading.append(request)
             request.lease = lease
             request.computed = lease.match.length
             self.step.proposer.observe(lease.row, request.tokens)
-            self.reading.append(request)
 
     def _read_prompts(self) -> list[Request]:
         batch = PromptBatch(
@@ -121,8 +126,8 @@ class Scheduler:
             first = state.bonus_tokens.tolist()
         self.metrics.count_prompt(sum(chunk.end - chunk.start for chunk in batch.chunks))
         logprobs = prompt_logprobs(ending, output.logits, state.bonus_tokens)
-        self.reading = [one for one in self.reading if one.computed < len(one.tokens)]
         self.running.join(ending, state)
+        self.reading = [one for one in self.reading if one.computed < len(one.tokens)]
         self._take(ending, [[token] for token in first], logprobs)
         return ending
 
@@ -205,6 +210,18 @@ class Scheduler:
             self._leave([youngest])
         self.metrics.preemptions += 1
         self.waiting.appendleft(youngest)
+
+    def _start_over(self) -> None:
+        """Everybody admitted waits again; of their KV only what the cache had is believed."""
+        held = {one.number: one for one in [*self.reading, *self.running.requests]}
+        self.reading = []
+        self.running.keep([])
+        for _, request in sorted(held.items(), reverse=True):
+            if request.lease is not None:
+                request.computed = request.lease.match.length
+                self._release(request)
+            if request.finish is None:
+                self.waiting.appendleft(request)
 
     def _release(self, request: Request) -> None:
         assert request.lease is not None, "only admitted requests hold memory"

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
-    from shapecheck.static.report import Report
+    from shapecheck.cli.lint_run import Asked
+    from shapecheck.static.analyse import Progress
 
-_FORMATS = ("full", "concise", "json")
+_FORMATS = ("full", "concise", "json", "github", "sarif")
 
 
 @click.command(name="lint")
@@ -18,60 +20,99 @@ _FORMATS = ("full", "concise", "json")
 @click.option(
     "--output-format",
     type=click.Choice(_FORMATS),
-    default="full",
-    show_default=True,
-    help="How findings are written to stdout.",
+    help="How findings are written to stdout.  [default: full]",
 )
 @click.option("--select", multiple=True, metavar="CODES", help="Report only these codes.")
 @click.option("--ignore", multiple=True, metavar="CODES", help="Do not report these codes.")
+@click.option(
+    "--per-file-ignores",
+    multiple=True,
+    metavar="PATTERN:CODES",
+    help="Do not report these codes in files that match.",
+)
+@click.option("--exclude", multiple=True, metavar="PATTERN", help="Leave these files out.")
+@click.option("--baseline", metavar="FILE", help="Do not report the findings of this file.")
+@click.option("--write-baseline", metavar="FILE", help="Keep the findings in a file; exit 0.")
+@click.option("--diff-base", metavar="REV", help="Report what touches lines changed since REV.")
+@click.option("--config", metavar="FILE", help="The pyproject.toml with [tool.shapecheck].")
+@click.option("--cache/--no-cache", default=None, help="Reuse the last result.  [default: cache]")
+@click.option("--stdin-filename", metavar="PATH", help="What the source on stdin (-) is called.")
+@click.option("--pack", "pack_paths", multiple=True, metavar="PATH", help="Read this pack.")
+@click.option("--no-packs", is_flag=True, help="Read none of the packs that come with shapecheck.")
 @click.option("--statistics", is_flag=True, help="Show on stderr what the run resolved.")
 @click.option("--exit-zero", is_flag=True, help="Exit 0 even when there are findings.")
 def lint(
     targets: tuple[str, ...],
-    output_format: str,
+    output_format: str | None,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
+    per_file_ignores: tuple[str, ...],
+    exclude: tuple[str, ...],
+    baseline: str | None,
+    write_baseline: str | None,
+    diff_base: str | None,
+    config: str | None,
+    cache: bool | None,
+    stdin_filename: str | None,
+    pack_paths: tuple[str, ...],
+    no_packs: bool,
     statistics: bool,
     exit_zero: bool,
 ) -> None:
     """Find the line that chose the wrong model's size, without running anything.
 
-    TARGET is a file, a folder, or pypi:NAME==VERSION[:SUBPATH], which is fetched with pip as a
-    wheel and never imported.
+    TARGET is a file, a folder, - for source on stdin, or pypi:NAME==VERSION[:SUBPATH], which is
+    fetched with pip as a wheel and never imported. CODES are codes or prefixes of them (SHP3),
+    separated by commas.
 
-    Exit status: 0 clean, 1 findings, 2 when the input is at fault or nothing could be resolved.
+    Exit status: 0 clean, 1 findings, 2 when the input or the tool is at fault or nothing could be
+    resolved.
     """
+    from shapecheck.cli.lint_output import findings_text, summary_lines
+    from shapecheck.cli.lint_run import Asked, lint_targets
+    from shapecheck.cli.lint_settings import Given
     from shapecheck.errors import ShapecheckError
-    from shapecheck.static.report import run
 
+    asked = Asked(
+        targets=targets,
+        given=Given(
+            output_format=output_format,
+            select=select,
+            ignore=ignore,
+            per_file_ignores=per_file_ignores,
+            exclude=exclude,
+            packs=pack_paths,
+            baseline=baseline,
+            cache=cache,
+            config=config,
+        ),
+        write_baseline=write_baseline,
+        diff_base=diff_base,
+        stdin_filename=stdin_filename,
+        shipped_packs=not no_packs,
+    )
     try:
-        report = run(targets, select=_codes(select), ignore=_codes(ignore))
+        with _progress() as progress:
+            done = lint_targets(asked, _stdin(asked), progress)
     except ShapecheckError as error:
         click.echo(f"shapecheck lint: {error}", err=True)
         sys.exit(2)
-    _write(report, output_format)
-    for line in report.summary_lines(verbose=statistics):
+    status = done.exit_status
+    if exit_zero and status == 1:
+        status = 0
+    click.echo(findings_text(done.left, done.output_format, status), nl=False)
+    for line in [*summary_lines(done.left, statistics=statistics), *done.remarks]:
         click.echo(line, err=True)
-    status = report.exit_status
-    sys.exit(0 if exit_zero and status == 1 else status)
+    sys.exit(status)
 
 
-def _codes(given: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(
-        code.strip().upper() for one in given for code in one.split(",") if code.strip()
-    )
+def _stdin(asked: Asked) -> bytes | None:
+    return sys.stdin.buffer.read() if "-" in asked.targets else None
 
 
-def _write(report: Report, output_format: str) -> None:
-    if output_format == "json":
-        from shapecheck.diagnostics.json import render_json
+def _progress() -> AbstractContextManager[Progress | None]:
+    if not sys.stderr.isatty():
+        return nullcontext()
+    from shapecheck.cli.progress import progress_bar
 
-        click.echo(render_json(report.findings, report.summary()), nl=False)
-        return
-    if output_format == "concise":
-        from shapecheck.diagnostics.concise import render_concise as render
-    else:
-        from shapecheck.diagnostics.full import render_full as render
-    separator = "\n" if output_format == "concise" else "\n\n"
-    if report.findings:
-        click.echo(separator.join(render(finding) for finding in report.findings))
+    return progress_bar()

@@ -29,7 +29,7 @@ _COMMANDS = {
     "pair": _Entry("shapecheck.cli.pair", "pair", "Check a target/draft pair by its two configs."),
     "demo": _Entry("shapecheck.cli.demo", "demo", "Watch a public bug being found, in a minute."),
     "explain": _Entry("shapecheck.cli.explain", "explain", "Explain a diagnostic code."),
-    "rules": _Entry("shapecheck.cli.rules", "rules", "List every diagnostic code."),
+    "rules": _Entry("shapecheck.cli.explain", "rules", "List every diagnostic code."),
     "trace": _Entry("shapecheck.cli.trace", "trace", "Run phases on symbolic sizes, no weights."),
 }
 

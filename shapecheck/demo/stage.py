@@ -158,6 +158,11 @@ def _run(
     )
 
 
+def _is_ours(path: str) -> bool:
+    """Neither generated code nor a frame of torch, which tell the reader nothing."""
+    return not path.startswith("<") and "torch" not in Path(path).parts
+
+
 def _failure(stderr: str) -> tuple[str, tuple[str, ...]]:
     """The last exception's own text, and `function (file:line)` of its frames, innermost first."""
     lines = stderr.rstrip().splitlines()
@@ -173,6 +178,6 @@ def _failure(stderr: str) -> tuple[str, tuple[str, ...]]:
     stack = tuple(
         f"{frame['function']} ({Path(frame['path']).name}:{frame['line']})"
         for frame in reversed(frames)
-        if not frame["path"].startswith("<") and frame["function"] != "<module>"
+        if _is_ours(frame["path"]) and frame["function"] != "<module>"
     )
     return "\n".join(text), stack

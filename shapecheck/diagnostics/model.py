@@ -35,11 +35,15 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """One supporting fact: a label, a sentence, and the place that shows it if there is one."""
+    """One supporting fact: a label, a sentence, and the place that shows it if there is one.
+
+    `others` are the places that the sentence lists itself, when it speaks of several.
+    """
 
     message: str
     label: str = ""
     span: Span | None = None
+    others: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

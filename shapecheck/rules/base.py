@@ -22,7 +22,10 @@ Check = Callable[[Facts, Verdicts], Iterable[Diagnostic]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One rule; `page` is its module's docstring, `bad` and `good` are its examples and tests."""
+    """One rule; `page` is its module's docstring, `bad` and `good` are its examples and tests.
+
+    `stated` judges what contracts say, and comes before every `check`, which infers.
+    """
 
     code: str
     name: str
@@ -32,6 +35,7 @@ class Rule:
     good: str = ""
     severity: Severity = Severity.ERROR
     check: Check | None = None
+    stated: Check | None = None
 
     @property
     def summary(self) -> str:

@@ -85,6 +85,8 @@ def check(facts: Facts, verdicts: Verdicts) -> Iterator[Diagnostic]:
             continue
         odd, rest = _odd(cell, callers, facts)
         for caller in odd:
+            if origin(caller.size) in verdicts.causes:
+                continue
             verdicts.cells.add(cell)
             for size in (caller.size, *caller.others):
                 place = origin(size)
@@ -164,7 +166,7 @@ def _finding(cell: str, caller: _Caller, rest: list[_Caller], facts: Facts) -> D
     ]
     notes += chain(caller.size)
     notes.append(Note(label="passed to", message=cell, span=argument))
-    notes += _meets(cell, caller, facts.splits)
+    notes += _meets(cell, caller, facts)
     notes.append(
         Note(
             label="settle it",
@@ -187,13 +189,14 @@ def _others(rest: list[_Caller]) -> Note:
     places: dict[Span, str] = {}
     for caller in rest:
         places.setdefault(caller.fact.span, origin_text(caller.size))
-    shown = [f"{span} {text}" for span, text in sorted(places.items(), key=lambda one: str(one[0]))]
+    spans = sorted(places, key=str)
+    shown = [f"{span} {places[span]}" for span in spans]
     more = f" and {len(shown) - 3} more" if len(shown) > 3 else ""
-    return Note(label="other callers", message=" · ".join(shown[:3]) + more)
+    return Note(label="other callers", message=" · ".join(shown[:3]) + more, others=tuple(spans))
 
 
-def _meets(cell: str, caller: _Caller, splits: Iterable[Split]) -> list[Note]:
-    for split in splits:
+def _meets(cell: str, caller: _Caller, facts: Facts) -> list[Note]:
+    for split in facts.splits:
         for mine, other in ((split.left, split.right), (split.right, split.left)):
             if cell in passed_cells(other):
                 continue
@@ -201,7 +204,11 @@ def _meets(cell: str, caller: _Caller, splits: Iterable[Split]) -> list[Note]:
                 text = (
                     f"{split.field}, which is {other.poly} when it is live ({origin_text(other)})"
                 )
-                return [Note(label="meets", message=text, span=split.span)]
+                notes = [Note(label="meets", message=text, span=split.span)]
+                joined = facts.joined.get(split.field)
+                if joined is not None:
+                    notes.append(Note(label="joined by", message="torch.cat", span=joined))
+                return notes
     return []
 
 

@@ -25,7 +25,7 @@ from collections.abc import Iterator
 
 from shapecheck.diagnostics.model import Diagnostic, DimPair, Note
 from shapecheck.rules.base import Rule, Verdicts
-from shapecheck.rules.chain import chain, conditions, last_cell, origin, reasons
+from shapecheck.rules.chain import chain, conditions, creation, last_cell, origin, reasons
 from shapecheck.rules.owner_meetings import OwnerMeeting, owner_meetings
 from shapecheck.static.facts import Facts
 
@@ -43,7 +43,8 @@ def check(facts: Facts, verdicts: Verdicts) -> Iterator[Diagnostic]:
     """One finding for each odd origin that meets the other owner's size."""
     for found in owner_meetings(facts, verdicts):
         read = origin(found.odd)
-        verdicts.causes |= {found.primary} if read is None else {found.primary, read}
+        places = (found.primary, read, creation(found.odd), found.meeting.span)
+        verdicts.causes |= {place for place in places if place is not None}
         if found.meeting.tested is not None:
             verdicts.causes.add(found.meeting.tested.span)
         yield _finding(found)

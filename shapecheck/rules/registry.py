@@ -8,15 +8,21 @@ from shapecheck.diagnostics.model import Diagnostic
 from shapecheck.errors import ShapecheckError
 from shapecheck.rules import (
     buffer_capacity,
+    dtype_owner,
     idle_differs,
     index_as_count,
+    internal_error,
     odd_one_out,
     owners_meet,
+    pack_drift,
     rows_meet,
     silent_copy,
     unreadable_file,
     unused_suppression,
+    vocab_domain,
+    wrong_dtype,
     wrong_owner,
+    wrong_phase,
 )
 from shapecheck.rules.base import Rule, Verdicts
 from shapecheck.static.facts import Facts
@@ -24,12 +30,18 @@ from shapecheck.static.facts import Facts
 RULES: tuple[Rule, ...] = (
     odd_one_out.RULE,
     wrong_owner.RULE,
+    wrong_phase.RULE,
     owners_meet.RULE,
+    dtype_owner.RULE,
+    vocab_domain.RULE,
     rows_meet.RULE,
     index_as_count.RULE,
     idle_differs.RULE,
+    wrong_dtype.RULE,
     buffer_capacity.RULE,
     silent_copy.RULE,
+    pack_drift.RULE,
+    internal_error.RULE,
     unused_suppression.RULE,
     unreadable_file.RULE,
 )
@@ -58,16 +70,15 @@ def judge(facts: Facts) -> list[Diagnostic]:
     """The findings of every rule; those that name two owners come first, then by place."""
     verdicts = Verdicts()
     findings: dict[tuple[str, str, str], Diagnostic] = {}
-    for rule in RULES:
-        if rule.check is None:
-            continue
-        for one in rule.check(facts, verdicts):
+    checks = [*(rule.stated for rule in RULES), *(rule.check for rule in RULES)]
+    for check in checks:
+        for one in check(facts, verdicts) if check is not None else ():
             findings.setdefault((one.code, str(one.primary), one.cell), one)
     return sorted(findings.values(), key=_order)
 
 
 # Two owners' sizes in one place are what the tool is for.
-_LEADING = frozenset({"SHP201", "SHP301", "SHP302"})
+_LEADING = frozenset({"SHP201", "SHP202", "SHP301", "SHP302", "SHP305"})
 
 
 def _order(finding: Diagnostic) -> tuple[bool, str, int, int, str]:

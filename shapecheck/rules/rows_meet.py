@@ -28,6 +28,7 @@ from collections.abc import Iterator
 from shapecheck.diagnostics.model import Certainty, Diagnostic, DimPair, Note, Span
 from shapecheck.rules.base import Rule, Verdicts
 from shapecheck.rules.chain import chain, handed_over
+from shapecheck.rules.handovers import ROWS, report
 from shapecheck.rules.owner_meetings import aligned_axes
 from shapecheck.static.counts import exceeds, rows_conflict
 from shapecheck.static.facts import Arms, Facts, Meeting, Slice
@@ -51,12 +52,20 @@ def verify(bs: int, num_draft_tokens: int):
 """
 
 
+def stated(facts: Facts, verdicts: Verdicts) -> Iterator[Diagnostic]:
+    """One finding for each count that a contract says is another."""
+    yield from report(RULE.code, RULE.name, facts, verdicts, ROWS)
+
+
 def check(facts: Facts, verdicts: Verdicts) -> Iterator[Diagnostic]:
     """One finding for each operation, slice or conditional where two units meet."""
     by_span: dict[Span, list[Meeting]] = {}
     for meeting in facts.meetings.values():
         by_span.setdefault(meeting.span, []).append(meeting)
     for span, meetings in by_span.items():
+        # Rows that are unknown on the same way here may be the right ones.
+        if any((span, meeting.calls) in facts.vague for meeting in meetings):
+            continue
         found = [_conflict(meeting) for meeting in meetings]
         pairs = [pair for pair in found if pair is not None]
         # Alternatives that agree somewhere may belong together: only a clash of all is certain.
@@ -158,4 +167,5 @@ RULE = Rule(
     bad=BAD,
     good=GOOD,
     check=check,
+    stated=stated,
 )

@@ -2,8 +2,9 @@
 
 ## What it does
 
-Reports an empty placeholder that stands in for a live tensor and is sized from the other model's
-config: both reach one field of one class, one with no rows, the other with the model's output.
+Reports a size of one model that is put where a contract or a pack says the other's, and an empty
+placeholder that stands in for a live tensor and is sized from the other model's config: both reach
+one field of one class, one with no rows, the other with the model's output.
 
 ## Why
 
@@ -34,6 +35,7 @@ from shapecheck.rules.chain import (
     place,
     reasons,
 )
+from shapecheck.rules.handovers import OWNER, report
 from shapecheck.static.facts import Facts, Split
 from shapecheck.static.values import Size
 
@@ -54,6 +56,11 @@ class Worker:
         return batch.carrier.hidden_states
 """
 GOOD = BAD.replace("draft_config", "target_config").replace("  # error: SHP201", "")
+
+
+def stated(facts: Facts, verdicts: Verdicts) -> Iterator[Diagnostic]:
+    """One finding for each size that a contract gives to the other model."""
+    yield from report(RULE.code, RULE.name, facts, verdicts, OWNER)
 
 
 def check(facts: Facts, verdicts: Verdicts) -> Iterator[Diagnostic]:
@@ -108,4 +115,5 @@ RULE = Rule(
     bad=BAD,
     good=GOOD,
     check=check,
+    stated=stated,
 )

@@ -5,54 +5,65 @@ from __future__ import annotations
 import gc
 import sys
 import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
-from shapecheck.diagnostics.model import Diagnostic
+from shapecheck.diagnostics.model import Diagnostic, Span
 from shapecheck.static.attributes import name_owner
+from shapecheck.static.contracts.lookup import Promises
+from shapecheck.static.crash import internal_error
+from shapecheck.static.entries import Entries
 from shapecheck.static.expressions import evaluate
 from shapecheck.static.facts import Facts
 from shapecheck.static.functions import call_function, parameter_value
 from shapecheck.static.heap import Heap
 from shapecheck.static.index import ClassFacts, FunctionFacts
 from shapecheck.static.indices import unused_indices
-from shapecheck.static.loader import UnreadableFileError, read_source
 from shapecheck.static.machine import ROOT_BUDGET, Frame, Machine, State
-from shapecheck.static.prefilter import can_matter, can_work
-from shapecheck.static.project import Project, find_files, module_name
+from shapecheck.static.packs.drift import drifted
+from shapecheck.static.packs.model import Pack
+from shapecheck.static.prefilter import can_work
+from shapecheck.static.project import Project, module_name
 from shapecheck.static.statements import run_body
-from shapecheck.static.suppressions import Suppression, find_suppressions
 from shapecheck.static.values import UNKNOWN, ClassValue, Instance, Value
 
 _STACK_BYTES = 512 * 1024 * 1024
 _RECURSION_LIMIT = 30_000
 
 
+Progress = Callable[[int, int], None]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """What a run found out, before the rules judge it."""
+    """What a run found out, before the rules judge it, and which files that rests on.
+
+    `loaded` are the texts of files by path, `absent` the paths where a module was looked for.
+    """
 
     facts: Facts
-    files: int
-    skipped: int
-    lines: int
     loaded_lines: int
-    unreadable: tuple[Diagnostic, ...] = ()
-    covered: frozenset[str] = frozenset()
-    suppressions: tuple[Suppression, ...] = ()
+    unreadable: tuple[Diagnostic, ...]
+    crashes: tuple[Diagnostic, ...]
+    drift: tuple[Diagnostic, ...]
+    contracts: int
+    loaded: Mapping[str, str]
+    absent: frozenset[str]
 
-    def covers(self, path: str) -> bool:
-        """Whether a path belongs to the targets, whose findings are reported."""
-        return path in self.covered
 
+def analyse(
+    entries: Entries, progress: Progress | None = None, packs: tuple[Pack, ...] = ()
+) -> Analysis:
+    """Analyse the entries; imports inside their root are followed when needed.
 
-def analyse(root: Path, targets: list[Path]) -> Analysis:
-    """Analyse the files at `targets`; imports inside `root` are followed when needed."""
+    `packs` say about the code below that root what its source does not.
+    `progress` hears how many of the functions are done.
+    """
     box: list[Analysis | BaseException] = []
 
     def work() -> None:
         try:
-            box.append(_analyse(root, targets))
+            box.append(_analyse(entries, progress, packs))
         except BaseException as error:  # re-raised below, in the caller's thread
             box.append(error)
 
@@ -77,47 +88,51 @@ def analyse(root: Path, targets: list[Path]) -> Analysis:
     return result
 
 
-def _analyse(root: Path, targets: list[Path]) -> Analysis:
-    project = Project(root)
+def _analyse(entries: Entries, progress: Progress | None, packs: tuple[Pack, ...]) -> Analysis:
+    project = Project(entries.root, unreadable=dict(entries.unreadable))
+    promises = Promises.of(packs)
+    is_root = root_test(promises)
     roots: list[FunctionFacts] = []
-    covered: set[str] = set()
-    suppressions: list[Suppression] = []
-    files = skipped = lines = 0
-    for target in targets:
-        for file in find_files(target):
-            files += 1
-            shown = file.relative_to(root).as_posix()
-            covered.add(shown)
-            try:
-                source = read_source(file, shown)
-            except UnreadableFileError as error:
-                project.unreadable[shown] = error.diagnostic
-                continue
-            lines += source.lines
-            suppressions.extend(find_suppressions(source.text, shown))
-            if not can_matter(source.text):
-                skipped += 1
-                continue
-            name, is_package = module_name(file, root)
+    crashes: dict[str, Diagnostic] = {}
+    for file, source in entries.kept:
+        name, is_package = module_name(file, entries.root)
+        try:
             facts = project.add(source, name, is_package=is_package)
-            if facts is not None:
-                text = source.text.splitlines()
-                roots += [one for one in facts.functions if can_work(_segment(one, text))]
+        except Exception as error:  # our mistake in one file must not cost the others
+            crashes[source.path] = internal_error(error, name, Span(path=source.path, line=1))
+            continue
+        if facts is not None:
+            text = source.text.splitlines()
+            roots += [one for one in facts.functions if is_root(_segment(one, text))]
     machine = Machine(project, Facts(), run_body, run_root, evaluate, call_function)
-    for function in roots:
-        for fact in unused_indices(function):
-            machine.facts.unused_indices.setdefault(fact.span, fact)
-        run_root(machine, function, function.cls)
+    machine.promises = promises
+    for number, function in enumerate(roots):
+        if progress is not None:
+            progress(number, len(roots))
+        try:
+            for fact in unused_indices(function):
+                machine.facts.unused_indices.setdefault(fact.span, fact)
+            run_root(machine, function, function.cls)
+        except Exception as error:  # as above
+            path = function.module.path
+            span = function.module.span(function.node)
+            crashes.setdefault(path, internal_error(error, function.qualname, span))
+    drift = tuple(drifted(project, packs))
     return Analysis(
         facts=machine.facts,
-        files=files,
-        skipped=skipped,
-        lines=lines,
         loaded_lines=project.loaded_lines,
         unreadable=tuple(project.unreadable[path] for path in sorted(project.unreadable)),
-        covered=frozenset(covered),
-        suppressions=tuple(suppressions),
+        crashes=tuple(crashes[path] for path in sorted(crashes)),
+        drift=drift,
+        contracts=machine.promises.count,
+        loaded=project.texts,
+        absent=frozenset(project.absent),
     )
+
+
+def root_test(promises: Promises) -> Callable[[str], bool]:
+    """Tells by the text of a function, comments included, whether it is interpreted on its own."""
+    return lambda segment: can_work(segment) or promises.speaks_of(segment)
 
 
 def _segment(function: FunctionFacts, text: list[str]) -> str:
@@ -145,6 +160,7 @@ def run_root(machine: Machine, function: FunctionFacts, cls: ClassFacts | None) 
         receiver,
         (id(function), id(cls)),
     )
+    frame.acting = receiver.ref.owned if isinstance(receiver, Instance) else None
     frame.state.env.update(_parameters(frame, function, receiver))
     try:
         run_body(frame)

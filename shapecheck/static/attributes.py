@@ -7,6 +7,7 @@ import re
 
 from shapecheck.diagnostics.model import Span
 from shapecheck.dims.expr import Poly
+from shapecheck.static.contracts.keeping import keep_field, promised_field
 from shapecheck.static.counts import count_symbol
 from shapecheck.static.facts import Split, Write
 from shapecheck.static.heap import Heap
@@ -24,7 +25,6 @@ from shapecheck.static.symbols import Ownership, Step, Symbol, owner_conflict
 from shapecheck.static.values import (
     UNKNOWN,
     ClassValue,
-    Const,
     DType,
     External,
     FunctionValue,
@@ -32,14 +32,12 @@ from shapecheck.static.values import (
     ModuleValue,
     ObjectRef,
     Plain,
-    Sequence,
     Shape,
     Size,
     Tensor,
     Union,
     Unknown,
     Value,
-    alternatives,
     join,
     lift,
     plain_values,
@@ -121,6 +119,9 @@ def _read_field(frame: Frame, ref: ObjectRef, attribute: str, node: ast.expr) ->
     known = frame.state.heap.values.get((ref, attribute))
     if known is not None:
         return known
+    promised = promised_field(frame, ref, attribute)
+    if promised is not None:
+        return promised
     cls = ref.cls
     machine = frame.machine
     is_config = _names_config(node) or (cls is not None and is_config_name(cls.name))
@@ -269,7 +270,8 @@ def tensor_by_name(
     span = _span(frame, node)
     symbol = Symbol(kind, owned.owner, "", owned)
     size = Size(Poly.symbol(symbol), (Step("read", _text(node), span),))
-    return Tensor(last=size, owned=owned)
+    dtype = DType("", owned.owner, (Step("read", _text(node), span),))
+    return Tensor(last=size, dtype=dtype, owned=owned)
 
 
 def name_owner(frame: Frame, name: str, node: ast.expr | ast.arg) -> Ownership | None:
@@ -319,6 +321,7 @@ def store_attribute(
                 if isinstance(plain, Tensor):
                     write = Write(tensor=plain, span=step.span, literal=_creates(node))
                     frame.machine.facts.saw_write(step.cell, write)
+            stored = keep_field(frame, ref, attribute, stored, node)
         else:
             stored = value
         weak = old is not None and len(targets) > 1
@@ -390,24 +393,3 @@ def _global_value(frame: Frame, module: ModuleFacts, name: str, node: ast.expr) 
             inner = Frame(machine, module, None, None, State({}, Heap()), frame.depth + 1)
             machine.globals[key] = machine.evaluate(inner, node)
     return machine.globals[key]
-
-
-def describe(value: Value) -> str:
-    """A short text of a value, for debugging and tests."""
-    return " | ".join(_describe(choice.value) for choice in alternatives(value))
-
-
-def _describe(plain: Plain) -> str:
-    if isinstance(plain, Size):
-        return str(plain.poly)
-    if isinstance(plain, Tensor):
-        if plain.dims is None:
-            return f"[..., {plain.last.poly if plain.last else '?'}]"
-        return "[" + ", ".join(str(axis.poly) if axis else "?" for axis in plain.dims) + "]"
-    if isinstance(plain, Const):
-        return repr(plain.value)
-    if isinstance(plain, Sequence):
-        return "(" + ", ".join(describe(item) for item in plain.items) + ")"
-    if isinstance(plain, Unknown):
-        return f"?{plain.owned.owner}" if plain.owned else "?"
-    return type(plain).__name__

@@ -6,6 +6,7 @@ import ast
 
 from shapecheck.static.attributes import store_attribute
 from shapecheck.static.builtin import call_builtin
+from shapecheck.static.contracts.sizes import size_by_key
 from shapecheck.static.functions import Arguments, Keywords, call_function
 from shapecheck.static.heap import Heap, join_heaps
 from shapecheck.static.machine import Frame
@@ -44,6 +45,10 @@ def evaluate_call(frame: Frame, node: ast.Call) -> Value:
     evaluate = frame.machine.evaluate
     if isinstance(node.func, ast.Name) and node.func.id == "super":
         return _super(frame, node)
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "get" and node.args:
+        named = size_by_key(frame, node.func.value, node.args[0], node)
+        if named is not None:
+            return named
     callee = evaluate(frame, node.func)
     arguments: list[Value] = []
     complete = True

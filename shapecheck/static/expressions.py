@@ -10,6 +10,7 @@ from typing import TypeGuard
 from shapecheck.dims.expr import Poly
 from shapecheck.static.attributes import read_attribute, resolved_value
 from shapecheck.static.calls import evaluate_call
+from shapecheck.static.contracts.sizes import size_by_key
 from shapecheck.static.counts import WIDTHS, rows_of_tensor, unit_of_name
 from shapecheck.static.facts import Arms
 from shapecheck.static.guards import last_name
@@ -246,6 +247,9 @@ def _is_bool(value: Value) -> TypeGuard[Const]:
 
 
 def _subscript(frame: Frame, node: ast.Subscript) -> Value:
+    named = size_by_key(frame, node.value, node.slice, node)
+    if named is not None:
+        return named
     base = evaluate(frame, node.value)
     index = evaluate(frame, node.slice) if not isinstance(node.slice, ast.Slice) else UNKNOWN
     if isinstance(node.slice, ast.Slice):

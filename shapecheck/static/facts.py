@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from shapecheck.diagnostics.model import Span
+from shapecheck.static.contracts.promise import Promise
 from shapecheck.static.symbols import Guard
-from shapecheck.static.values import Size, Tensor, Value
+from shapecheck.static.values import Const, Size, Tensor, Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +19,19 @@ class Pass:
     span: Span
     call: Span
     caller: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handover:
+    """A value put where a contract or a pack promises something, in a phase that may be unknown."""
+
+    cell: str
+    given: Tensor | Size | Const
+    promise: Promise
+    phase: str
+    guards: tuple[Guard, ...]
+    span: Span
+    where: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +59,7 @@ class EqualityTest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meeting:
-    """Two tensors whose axes an operator makes equal; `into` is the one written, if any."""
+    """Two tensors whose axes an operator makes equal; `calls` is the way there."""
 
     operator: str
     left: Tensor
@@ -55,6 +69,7 @@ class Meeting:
     cell: str
     where: str
     fills: bool = False
+    calls: tuple[int, ...] = ()
     single_branch: bool = False
     moded: bool = False
     tested: EqualityTest | None = None
@@ -92,6 +107,16 @@ class Arms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Lookup:
+    """`table[ids]`: the vocabulary the ids come from, and the one the table has rows for."""
+
+    ids: Size
+    rows: Size
+    span: Span
+    where: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UnusedIndex:
     """`x[:len(index)]` in a function that never uses the values of `index`."""
 
@@ -106,15 +131,22 @@ class Facts:
     """Everything one run observed, in the order of observation, without repetition."""
 
     passes: dict[tuple[str, Span], Pass] = field(default_factory=dict[tuple[str, Span], Pass])
+    handovers: dict[tuple[str, Span, str, Tensor | Size | Const], Handover] = field(
+        default_factory=dict[tuple[str, Span, str, Tensor | Size | Const], Handover]
+    )
     sized: set[str] = field(default_factory=set[str])
     destinations: dict[Span, str] = field(default_factory=dict[Span, str])
     splits: list[Split] = field(default_factory=list[Split])
     meetings: dict[tuple[Span, Tensor, Tensor, bool], Meeting] = field(
         default_factory=dict[tuple[Span, Tensor, Tensor, bool], Meeting]
     )
+    vague: set[tuple[Span, tuple[int, ...]]] = field(
+        default_factory=set[tuple[Span, tuple[int, ...]]]
+    )
     slices: dict[tuple[Span, Size, Size], Slice] = field(
         default_factory=dict[tuple[Span, Size, Size], Slice]
     )
+    lookups: dict[Span, Lookup] = field(default_factory=dict[Span, Lookup])
     arms: dict[Span, Arms] = field(default_factory=dict[Span, Arms])
     unused_indices: dict[Span, UnusedIndex] = field(default_factory=dict[Span, UnusedIndex])
     guarded_copies: dict[Span, tuple[EqualityTest, str]] = field(
@@ -137,6 +169,11 @@ class Facts:
         writes = self.field_writes.setdefault(cell, [])
         if write not in writes:
             writes.append(write)
+
+    def saw_lookup(self, ids: Size | None, rows: Size | None, span: Span, where: str) -> None:
+        """Remember an index into a table when both vocabularies are known."""
+        if ids is not None and rows is not None and rows.poly.symbols():
+            self.lookups.setdefault(span, Lookup(ids=ids, rows=rows, span=span, where=where))
 
     def saw_creation(self, span: Span, *, owned: bool) -> None:
         """Count a tensor creation, owned when any axis carries an owner."""

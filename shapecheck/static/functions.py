@@ -5,26 +5,35 @@ from __future__ import annotations
 import ast
 
 from shapecheck.static.attributes import count_by_name, declared_value, name_owner
+from shapecheck.static.contracts.keeping import (
+    keep_parameter,
+    promised_parameter,
+    promised_result,
+)
 from shapecheck.static.facts import Pass
 from shapecheck.static.guards import last_name
 from shapecheck.static.index import FunctionFacts
 from shapecheck.static.machine import MAX_DEPTH, Frame, State
-from shapecheck.static.owners import is_model_call
-from shapecheck.static.symbols import Ownership, Step
+from shapecheck.static.owners import converts_to, is_model_call
+from shapecheck.static.symbols import Ownership, Step, owners_of
 from shapecheck.static.values import (
     NONE,
     UNKNOWN,
+    Axis,
     ClassValue,
     Const,
     FunctionValue,
     Instance,
     Mapping,
     ObjectRef,
+    Plain,
     Sequence,
     Size,
+    Tensor,
     Union,
     Unknown,
     Value,
+    lift,
     plain_values,
     with_step,
 )
@@ -51,11 +60,12 @@ def call_function(
         or machine.budget <= 0
         or (_output_owner(function, receiver) and not _is_self(frame, receiver))
     ):
-        return _not_followed(function, receiver)
+        promised = promised_result(frame, function)
+        return _not_followed(function, receiver) if promised is None else promised
     env = bind(frame, function, receiver, arguments, keywords, node)
     key = _summary_key(function, receiver, env)
     if key is not None and key in machine.summaries:
-        return machine.summaries[key]
+        return _returned(frame, function, machine.summaries[key], node)
     inner = Frame(
         machine,
         function.module,
@@ -68,13 +78,36 @@ def call_function(
         receiver,
         (*frame.calls, id(node)),
         list(frame.guards),
+        acting=_owner_at_work(receiver) or frame.acting,
     )
     before = frame.state.heap.log
     result = machine.run_body(inner)
     frame.state.heap = inner.state.heap
     if key is not None and frame.state.heap.log is before and machine.budget > 0:
         machine.summaries[key] = result
-    return result
+    return _returned(frame, function, result, node)
+
+
+def _returned(frame: Frame, function: FunctionFacts, value: Value, node: ast.expr) -> Value:
+    """The result as the caller has it: a size that it carries came back at this call."""
+    if function.kind == "property":
+        return value
+    owner = converts_to(function.name)
+    if owner:
+        value = lift(lambda plain: _converted(plain, owner), value)
+    return with_step(value, Step("returned", function.qualname, frame.module.span(node)))
+
+
+def _converted(plain: Plain, owner: str) -> Plain:
+    """The tensor without the axes of the other model: those were turned into this one's."""
+    if not isinstance(plain, Tensor):
+        return plain
+
+    def kept(axis: Axis) -> Axis:
+        return axis if axis is not None and owners_of(axis.poly) <= {"", owner} else None
+
+    dims = None if plain.dims is None else tuple(kept(axis) for axis in plain.dims)
+    return Tensor(dims, kept(plain.last), plain.dtype)
 
 
 def _summary_key(
@@ -93,6 +126,10 @@ def _holds_object(value: Value) -> bool:
     if isinstance(value, Sequence):
         return any(_holds_object(item) for item in value.items)
     return isinstance(value, Instance | FunctionValue | Mapping)
+
+
+def _owner_at_work(receiver: Value | None) -> Ownership | None:
+    return receiver.ref.owned if isinstance(receiver, Instance) else None
 
 
 def _is_self(frame: Frame, receiver: Value | None) -> bool:
@@ -140,7 +177,9 @@ def bind(
             env[name] = _default(function, argument)
             continue
         place = argument_node(node, name, index if positional else 1 << 30)
-        value = passed(frame, f"{owner_name}({name}=)", value, place, node)
+        cell = f"{owner_name}({name}=)"
+        value = passed(frame, cell, value, place, node)
+        value = keep_parameter(frame, function, cell, name, value, place)
         env[name] = _typed(frame, function, argument, value)
     if spec.vararg:
         env[spec.vararg.arg] = UNKNOWN
@@ -172,6 +211,9 @@ def parameter_value(
     frame: Frame, function: FunctionFacts, argument: ast.arg, owned: Ownership | None
 ) -> Value:
     """What a parameter holds by its annotation and name: an object, if nothing says otherwise."""
+    promised = promised_parameter(frame, function, argument.arg)
+    if promised is not None:
+        return promised
     if argument.annotation is None or last_name(argument.annotation) == "int":
         count = count_by_name(frame, argument.arg, argument)
         if count is not None:

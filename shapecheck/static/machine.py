@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from shapecheck.static.contracts.lookup import Promises
 from shapecheck.static.facts import EqualityTest, Facts
 from shapecheck.static.heap import Heap
 from shapecheck.static.index import ClassFacts, FunctionFacts, ModuleFacts
@@ -33,7 +34,7 @@ class State:
 
 @dataclass(eq=False, slots=True)
 class Frame:
-    """One activation of a function."""
+    """One activation of a function; `acting` is the model whose object is at work, if known."""
 
     machine: Machine
     module: ModuleFacts
@@ -50,6 +51,8 @@ class Frame:
     returns: list[tuple[Value, tuple[Guard, ...], Heap]] = field(
         default_factory=list[tuple[Value, tuple[Guard, ...], Heap]]
     )
+
+    acting: Ownership | None = None
 
     @property
     def where(self) -> str:
@@ -81,6 +84,7 @@ class Machine:
         default_factory=dict[tuple[object, ...], Value]
     )
     budget: int = ROOT_BUDGET
+    promises: Promises = field(default_factory=Promises)
 
     def allocate(
         self, frame: Frame, cls: ClassFacts, owned: Ownership | None, node: ast.expr
@@ -102,8 +106,11 @@ class Machine:
         return ref
 
     def class_owner(self, cls: ClassFacts) -> Ownership | None:
-        """The owner that a class states by constructing its base as the draft's."""
+        """The owner that a pack states, or a class by constructing its base as the draft's."""
         for one in self.project.mro(cls):
+            stated = self.promises.of_class(one)
+            if stated is not None:
+                return stated.owned(stated.owner, one.name)
             if one.draft_flag is not None:
                 flag, span = one.draft_flag
                 return Ownership(DRAFT, f"class {one.name} passes {flag}=True to its base", span)

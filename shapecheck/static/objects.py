@@ -35,6 +35,8 @@ def construct(
     made = Instance(ref)
     if init is not None:
         _postpone(frame, init, made, bind(frame, init, made, arguments, keywords, node))
+        if ref.pending is not None and frame.machine.promises.shapes(project, cls):
+            ref.pending()
         return made
     fields = [name for one in reversed(project.mro(cls)) for name in one.annotations]
     fields = list(dict.fromkeys(fields))
@@ -103,6 +105,11 @@ def _constructed_owner(
     for name, value in keywords.items():
         if is_draft_flag(name):
             if value == Const(True):
+                acting = frame.acting
+                literal = isinstance(argument_node(node, name, 1 << 30), ast.Constant)
+                if acting is not None and acting.owner == DRAFT and not literal:
+                    reason = f"{acting.reason}; {callee} is made for it"
+                    return Ownership(DRAFT, reason, acting.span)
                 return Ownership(DRAFT, f"{callee} is called with {name}=True", span)
             if value == Const(False):
                 return Ownership(TARGET, f"{callee} is called with {name}=False", span)

@@ -14,6 +14,7 @@ the field's; none belongs to one engine.
 | `vocab_size`, `n_vocab` | the size is `vocab` |
 | tensor named `*hidden_states`, `*embeds` | its last axis is `hidden` of its owner |
 | tensor named `*logits` | its last axis is `vocab` of its owner |
+| function named `to_target*`, `to_draft*` | what it returns is no longer the other model's |
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ _TENSOR_SUFFIXES = (
     ("logits", "vocab"),
 )
 _FLAG = re.compile(r"is_(?:draft|drafter|assistant)(?:_\w+)?$")
+_CONVERTS = re.compile(r"_?to_(target|draft)(?:_|$)")
 # Only these calls hand out what a model computed; any other method may return anything.
 _MODEL_CALL = re.compile(r"_?(?:forward|execute|generate|compute_logits|__call__)")
 _NOT_A_MODEL = re.compile(r"(?:server_args|args|token|tokens|ids|probs|len|lens|num|size)$")
@@ -112,6 +114,13 @@ def is_draft_flag(name: str) -> bool:
 def is_model_call(name: str) -> bool:
     """Whether a method of this name hands out what the model computed."""
     return _MODEL_CALL.match(name) is not None
+
+
+@lru_cache(maxsize=65536)
+def converts_to(name: str) -> str:
+    """Whose sizes a function of this name turns the other model's into, or ''."""
+    match = _CONVERTS.match(name)
+    return match[1] if match else ""
 
 
 def is_config_name(name: str) -> bool:

@@ -29,6 +29,8 @@ class Project:
     root: Path
     modules: dict[str, ModuleFacts | None] = field(default_factory=dict[str, "ModuleFacts | None"])
     unreadable: dict[str, Diagnostic] = field(default_factory=dict[str, Diagnostic])
+    texts: dict[str, str] = field(default_factory=dict[str, str])
+    absent: set[str] = field(default_factory=set[str])
     loaded_lines: int = 0
 
     def add(self, source: Source, name: str, *, is_package: bool) -> ModuleFacts | None:
@@ -36,6 +38,7 @@ class Project:
         if name in self.modules:
             return self.modules[name]
         self.modules[name] = None
+        self.texts[source.path] = source.text
         try:
             tree = parse_source(source)
             facts = index_module(
@@ -58,9 +61,12 @@ class Project:
             return self.modules[name]
         base = self.root.joinpath(*name.split("."))
         for file, is_package in ((base.with_suffix(".py"), False), (base / "__init__.py", True)):
-            if not name or not _is_file(file):
+            if not name:
                 continue
             shown = file.relative_to(self.root).as_posix()
+            if not _is_file(file):
+                self.absent.add(shown)
+                continue
             try:
                 return self.add(read_source(file, shown), name, is_package=is_package)
             except UnreadableFileError as error:

@@ -24,10 +24,15 @@ _MAX_FILE_BYTES = 64 * 1024 * 1024
 _MAX_TOTAL_BYTES = 2 * 1024 * 1024 * 1024
 _PIP_SECONDS = 900
 _COMPLETE = ".complete"
+CACHE_FLAG = "SHAPECHECK_CACHE_DIR"
 
 
 class ReleaseError(ShapecheckError):
     """A release that cannot be had; the text says what to do."""
+
+
+class IndexUnreachableError(ReleaseError):
+    """No answer from the package index: the release may well exist."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +65,16 @@ def parse_release(target: str) -> Release:
 
 def cache_folder() -> Path:
     """Where unpacked releases are kept: `$SHAPECHECK_CACHE_DIR`, else the user's cache."""
-    given = os.environ.get("SHAPECHECK_CACHE_DIR")
+    given = os.environ.get(CACHE_FLAG)
     if given:
         return Path(given).expanduser().absolute()
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache").absolute() / "shapecheck"
+
+
+def is_unpacked(folder: Path) -> bool:
+    """Whether a folder is a release that `fetch` put there."""
+    return (folder / _COMPLETE).is_file() and folder.is_relative_to(cache_folder())
 
 
 def is_cached(release: Release, *, suffixes: tuple[str, ...] = (".py", ".pyi")) -> bool:
@@ -151,15 +161,22 @@ def _download(release: Release, into: Path) -> Path:
             return wheels[0]
         last = done.stderr
         if _unreachable(last):
-            break
+            raise IndexUnreachableError(
+                f"{wanted}: the package index cannot be reached; connect, or unpack the wheel "
+                "yourself and lint its folder"
+            )
     raise ReleaseError(_explain(wanted, last))
 
 
 # Source is read, never run: a wheel of another platform or Python serves as well.
-_OTHER_PLATFORMS = (
-    ["--platform", "manylinux_2_28_x86_64", "--platform", "manylinux2014_x86_64"],
-    ["--platform", "manylinux_2_28_x86_64", "--python-version", "3.12"],
-    ["--platform", "manylinux_2_31_x86_64", "--platform", "manylinux1_x86_64"],
+_PLATFORMS = tuple(
+    word
+    for glibc in ("2_34", "2_31", "2_28", "2_24", "2_17", "2_12", "2_5")
+    for word in ("--platform", f"manylinux_{glibc}_x86_64")
+)
+_OTHER_PLATFORMS = tuple(
+    [*_PLATFORMS, "--platform", "any", "--python-version", python]
+    for python in ("3.13", "3.12", "3.11", "3.10")
 )
 
 
@@ -172,11 +189,6 @@ def _unreachable(text: str) -> bool:
 def _explain(wanted: str, text: str) -> str:
     if "No module named pip" in text:
         return f"{wanted}: this Python has no pip; run `python -m ensurepip` and try again"
-    if _unreachable(text):
-        return (
-            f"{wanted}: the package index cannot be reached; connect, or unpack the wheel yourself "
-            "and lint its folder"
-        )
     if "from versions: none" in text:
         return (
             f"{wanted}: the index has no wheel of it (no such project, or source archives only, "

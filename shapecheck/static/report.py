@@ -1,83 +1,109 @@
-"""One lint run from targets to findings: fetch, analyse, judge, count."""
+"""One lint run from targets to findings: fetch, read, analyse or recall, judge, count."""
 
 from __future__ import annotations
 
+import os
 import time
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from shapecheck.diagnostics.model import Diagnostic, Severity
 from shapecheck.errors import ShapecheckError
-from shapecheck.static.analyse import Analysis, analyse
+from shapecheck.static.analyse import Progress, analyse, root_test
+from shapecheck.static.contracts.lookup import Promises
+from shapecheck.static.entries import Entries, read_entries
+from shapecheck.static.outcome import Outcome, judged
+from shapecheck.static.packs.choose import choose_packs
+from shapecheck.static.packs.model import Pack
 from shapecheck.static.release import fetch, parse_release
+from shapecheck.static.result_cache import ResultCache, cache_key
 from shapecheck.static.suppressions import apply_suppressions
 
 _MAX_PACKAGE_DEPTH = 12
+_TOOL_FAULTS = ("SHP901", "SHP903")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RootReport:
+    """What was found below one import root; paths of findings are relative to it."""
+
+    root: Path
+    findings: tuple[Diagnostic, ...]
+    counts: Mapping[str, int]
+    covered: frozenset[str]
+    recalled: bool
+
+    @property
+    def lines(self) -> int:
+        """The lines of the files of the targets."""
+        return self.counts["lines"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """The findings of one run and what it could resolve."""
+    """The findings of one run, root by root, and what it could resolve."""
 
-    findings: tuple[Diagnostic, ...]
-    analyses: tuple[Analysis, ...]
+    analyses: tuple[RootReport, ...]
     seconds: float
 
     @property
+    def findings(self) -> tuple[Diagnostic, ...]:
+        """The findings of every root."""
+        return tuple(finding for one in self.analyses for finding in one.findings)
+
+    @property
     def exit_status(self) -> int:
-        """0 clean, 1 findings, 2 when files could not be read or nothing was resolved."""
-        if any(one.code != "SHP903" and one.severity is Severity.ERROR for one in self.findings):
+        """0 clean, 1 findings; 2 after a crash, or when nothing could be read or resolved."""
+        codes = {one.code for one in self.findings}
+        if "SHP901" in codes:
+            return 2
+        errors = (one for one in self.findings if one.severity is Severity.ERROR)
+        if any(one.code not in _TOOL_FAULTS for one in errors):
             return 1
-        unreadable = any(one.code == "SHP903" for one in self.findings)
-        return 2 if unreadable or not self.resolved else 0
+        return 2 if "SHP903" in codes or not self.resolved else 0
 
     @property
     def resolved(self) -> bool:
         """Whether the run saw anything it could judge."""
-        return any(
-            one.facts.dim_reads
-            or one.facts.creations
-            or one.facts.guarded_copies
-            or one.facts.unused_indices
-            for one in self.analyses
-        )
+        return any(one.counts["resolved"] for one in self.analyses)
 
     def summary(self) -> dict[str, object]:
         """The counts of the JSON document."""
-        facts = [one.facts for one in self.analyses]
+
+        def total(name: str) -> int:
+            return sum(one.counts[name] for one in self.analyses)
+
         return {
-            "files": sum(one.files for one in self.analyses),
-            "lines": sum(one.lines for one in self.analyses),
+            "files": total("files"),
+            "lines": total("lines"),
             "seconds": round(self.seconds, 3),
-            "dim_reads": sum(len(one.dim_reads) for one in facts),
-            "dim_reads_with_owner": sum(sum(map(bool, one.dim_reads.values())) for one in facts),
-            "creations": sum(len(one.creations) for one in facts),
-            "creations_with_owner": sum(sum(one.creations.values()) for one in facts),
-            "contracts": 0,
+            "dim_reads": total("dim_reads"),
+            "dim_reads_with_owner": total("dim_reads_with_owner"),
+            "creations": total("creations"),
+            "creations_with_owner": total("creations_with_owner"),
+            "contracts": total("contracts"),
             "tier": "lint",
-            "files_skipped": sum(one.skipped for one in self.analyses),
-            "lines_loaded": sum(one.loaded_lines for one in self.analyses),
-            "functions": sum(one.functions for one in facts),
-            "functions_cut_short": sum(one.cut_short for one in facts),
+            "files_skipped": total("files_skipped"),
+            "lines_loaded": total("lines_loaded"),
+            "functions": total("functions"),
+            "functions_cut_short": total("functions_cut_short"),
             "resolved": self.resolved,
+            "recalled": bool(self.analyses) and all(one.recalled for one in self.analyses),
         }
 
-    def summary_lines(self, *, verbose: bool) -> list[str]:
-        """The summary as text for stderr."""
-        counts = self.summary()
-        number = len(self.findings)
-        lines = [
-            f"{number} finding{'' if number == 1 else 's'} in {counts['files']} files "
-            f"({counts['lines']} lines, {self.seconds:.1f} s)"
-        ]
-        if not self.resolved:
-            lines.append(
-                "nothing was resolved: no size read from a model's config and no tensor creation "
-                "in these files; point TARGET at the engine's workers and graph runners"
-            )
-        if verbose:
-            lines += [f"  {name.replace('_', ' ')}: {value}" for name, value in counts.items()]
-        return lines
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """How files are had: contents that stand in for those on disk, what is left out, the cache.
+
+    `cache` gives the folder of kept outcomes for an import root, or None to keep none.
+    """
+
+    given: Mapping[Path, bytes] = field(default_factory=dict[Path, bytes])
+    excluded: Callable[[Path], bool] = lambda _file: False
+    cache: Callable[[Path], Path | None] = lambda _root: None
+    progress: Progress | None = None
 
 
 def run(
@@ -85,40 +111,86 @@ def run(
     *,
     select: frozenset[str] = frozenset(),
     ignore: frozenset[str] = frozenset(),
+    packs: bool = True,
+    pack_paths: tuple[str, ...] = (),
+    inputs: Inputs | None = None,
 ) -> Report:
-    """Lint every target; ShapecheckError when one cannot be had or a code is unknown."""
+    """Lint every target; ShapecheckError when one cannot be had or a code is unknown.
+
+    `packs` reads the shipped packs that describe a target; those at `pack_paths` are read besides.
+    """
     # The registry imports this package's facts; it is needed only for judging.
-    from shapecheck.rules.registry import check_codes, judge
+    from shapecheck.rules.registry import check_codes
 
     check_codes(select | ignore)
+    inputs = inputs or Inputs()
     started = time.perf_counter()
-    analyses: list[Analysis] = []
-    findings: list[Diagnostic] = []
-    for root, paths in _grouped(targets).items():
-        analysis = analyse(root, paths)
-        analyses.append(analysis)
-        judged = [*judge(analysis.facts), *analysis.unreadable]
-        shown = [one for one in judged if one.primary is None or analysis.covers(one.primary.path)]
-        findings += apply_suppressions(shown, list(analysis.suppressions))
-    kept = [
-        one for one in findings if (not select or one.code in select) and one.code not in ignore
-    ]
-    return Report(
-        findings=tuple(kept), analyses=tuple(analyses), seconds=time.perf_counter() - started
-    )
+    analyses: list[RootReport] = []
+    for root, paths in _grouped(targets, inputs.given).items():
+        entries = read_entries(root, paths, given=inputs.given, excluded=inputs.excluded)
+        chosen = choose_packs(root, targets, given=pack_paths, shipped=packs)
+        outcome, recalled = _outcome(entries, paths, inputs, chosen)
+        shown = [one for one in outcome.findings if _is_shown(one, entries)]
+        left = apply_suppressions(shown, list(entries.suppressions))
+        analyses.append(
+            RootReport(
+                root=root,
+                findings=tuple(
+                    one
+                    for one in left
+                    if one.code == "SHP901"
+                    or ((not select or one.code in select) and one.code not in ignore)
+                ),
+                counts=_counts(entries, outcome),
+                covered=entries.covered,
+                recalled=recalled,
+            )
+        )
+    return Report(analyses=tuple(analyses), seconds=time.perf_counter() - started)
 
 
-def _grouped(targets: tuple[str, ...]) -> dict[Path, list[Path]]:
+def _outcome(
+    entries: Entries, paths: list[Path], inputs: Inputs, packs: tuple[Pack, ...]
+) -> tuple[Outcome, bool]:
+    folder = inputs.cache(entries.root)
+    if folder is None:
+        return judged(entries, analyse(entries, inputs.progress, packs)), False
+    state = [f"{pack.label} {pack.digest}" for pack in packs]
+    cache, key = ResultCache(folder=folder), cache_key(entries.root, paths, state)
+    outcome = cache.get(key, entries, root_test(Promises.of(packs)))
+    if outcome is not None:
+        return outcome, True
+    outcome = judged(entries, analyse(entries, inputs.progress, packs))
+    cache.put(key, outcome)
+    return outcome, False
+
+
+def _is_shown(finding: Diagnostic, entries: Entries) -> bool:
+    if finding.code in ("SHP104", "SHP901") or finding.primary is None:
+        return True
+    return finding.primary.path in entries.covered
+
+
+def _counts(entries: Entries, outcome: Outcome) -> dict[str, int]:
+    return {
+        "files": len(entries.covered),
+        "files_skipped": entries.skipped,
+        "lines": entries.lines,
+        **outcome.counts,
+    }
+
+
+def _grouped(targets: tuple[str, ...], given: Mapping[Path, bytes]) -> dict[Path, list[Path]]:
     groups: dict[Path, list[Path]] = {}
     for target in targets:
-        root, path = _locate(target)
+        root, path = _locate(target, given)
         paths = groups.setdefault(root, [])
         if path not in paths:
             paths.append(path)
     return groups
 
 
-def _locate(target: str) -> tuple[Path, Path]:
+def _locate(target: str, given: Mapping[Path, bytes]) -> tuple[Path, Path]:
     if target.startswith("pypi:"):
         release = parse_release(target)
         root = fetch(release)
@@ -129,10 +201,9 @@ def _locate(target: str) -> tuple[Path, Path]:
                 f"its top level holds {', '.join(_top_level(root))}"
             )
         return root, path
-    path = Path(target)
+    path = Path(os.path.abspath(target))
     try:
-        path = path.absolute()
-        exists = path.exists()
+        exists = path in given or path.exists()
     except (OSError, ValueError):
         exists = False
     if not exists:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 
 from shapecheck.static.attributes import count_by_name, store_attribute
+from shapecheck.static.contracts.keeping import keep_result
 from shapecheck.static.expressions import evaluate
 from shapecheck.static.facts import EqualityTest
 from shapecheck.static.heap import join_heaps
@@ -314,7 +315,9 @@ def _match(frame: Frame, node: ast.Match) -> None:
 
 
 def _return(frame: Frame, node: ast.Return) -> None:
-    value = evaluate(frame, node.value) if node.value is not None else NONE
+    value = NONE
+    if node.value is not None:
+        value = keep_result(frame, evaluate(frame, node.value), node.value)
     frame.returns.append((value, tuple(frame.guards), frame.state.heap))
     frame.state.alive = False
 

@@ -52,12 +52,16 @@ Axis = Size | None
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor: its axes, or only the last one where the rank is not known."""
+    """A tensor: its axes, or only the last one where the rank is not known.
+
+    `ids` is the vocabulary that its values index: they were picked along that axis.
+    """
 
     dims: tuple[Axis, ...] | None = None
     last: Axis = None
     dtype: DType | None = None
     owned: Ownership | None = None
+    ids: Axis = None
 
     @property
     def has_no_rows(self) -> bool:
@@ -237,7 +241,8 @@ def _merged(left: Plain, right: Plain) -> Plain | None:
         return None
     if (left.dims, left.last) != (right.dims, right.last):
         return None
-    return Tensor(left.dims, left.last, None, left.owned or right.owned)
+    ids = left.ids if left.ids == right.ids else None
+    return Tensor(left.dims, left.last, None, left.owned or right.owned, ids)
 
 
 def _names_owner(value: Plain) -> bool:
@@ -328,6 +333,7 @@ def with_step(value: Value, step: Step) -> Value:
                 _axis(plain.last, step),
                 plain.dtype,
                 plain.owned,
+                plain.ids,
             )
         return plain
 

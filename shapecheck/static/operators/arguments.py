@@ -63,8 +63,8 @@ def dtype_argument(value: Plain | None) -> DType | None:
     """The dtype that `dtype=` says, or None."""
     if isinstance(value, DType):
         return value
-    if isinstance(value, External) and value.name.startswith("torch."):
-        name = value.name.removeprefix("torch.")
+    if isinstance(value, External) and value.name.startswith(("torch.", "numpy.")):
+        name = value.name.partition(".")[2]
         return DType(_SAME_DTYPE.get(name, name))
     return None
 

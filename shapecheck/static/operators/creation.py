@@ -14,16 +14,19 @@ from shapecheck.static.operators.arguments import (
     shape_argument,
     tensor_of,
 )
+from shapecheck.static.operators.reduction import picked_ids
 from shapecheck.static.operators.table import Operator
 from shapecheck.static.symbols import Step
 from shapecheck.static.values import (
     UNKNOWN,
     Axis,
+    Const,
     DType,
     Sequence,
     Shape,
     Size,
     Tensor,
+    Unknown,
     Value,
     plain_values,
     with_step,
@@ -74,6 +77,10 @@ def arange(
     frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call
 ) -> Value:
     stop = args[0] if len(args) == 1 else None
+    counts = len(args) == 1 and isinstance(args[0], Size | Const | Unknown)
+    is_float = isinstance(args[0], Const) and isinstance(args[0].value, float) if args else False
+    if "dtype" not in keywords and counts and not is_float:
+        keywords = {**keywords, "dtype": DType(op.dtype)}
     return _created(frame, (axis_of(stop) if stop is not None else None,), keywords, node)
 
 
@@ -103,4 +110,6 @@ def from_data(
 def unknown_tensor(
     frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call
 ) -> Value:
-    return Tensor(dtype=DType(op.dtype) if op.dtype else None)
+    source = tensor_of(args)
+    ids = picked_ids(source, None) if source is not None and op.kind == "multinomial" else None
+    return Tensor(dtype=DType(op.dtype) if op.dtype else None, ids=ids)

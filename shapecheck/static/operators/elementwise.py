@@ -27,7 +27,9 @@ def where_rule(
     frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call
 ) -> Value:
     if len(args) == 3:
-        return broadcast(frame, "where", args[1], args[2], node)
+        # `x.where(test, y)` has the receiver first, `torch.where(test, x, y)` the test.
+        is_method = len(node.args) + len(node.keywords) == 2
+        return broadcast(frame, "where", args[0 if is_method else 1], args[2], node)
     return UNKNOWN
 
 

@@ -13,6 +13,7 @@ from shapecheck.static.symbols import SizePoly, Step
 from shapecheck.static.values import (
     UNKNOWN,
     Axis,
+    Instance,
     Plain,
     Sequence,
     Size,
@@ -52,7 +53,11 @@ def _note_joined(frame: Frame, node: ast.Call) -> None:
     parts = node.args[0] if node.args else None
     for part in parts.elts if isinstance(parts, ast.List | ast.Tuple) else ():
         if isinstance(part, ast.Attribute):
-            frame.machine.facts.joined.setdefault(part.attr, frame.module.span(node))
+            joined = frame.machine.facts.joined
+            joined.setdefault(part.attr, frame.module.span(node))
+            holder = frame.machine.evaluate(frame, part.value)
+            if isinstance(holder, Instance) and holder.ref.cls is not None:
+                joined.setdefault(f"{holder.ref.cls.name}.{part.attr}", frame.module.span(node))
 
 
 def _without(tensor: Tensor, dim: int) -> Tensor:
@@ -124,5 +129,9 @@ def embedding(
     if weight is None:
         return UNKNOWN
     made = weight.axis(-1)
+    if ids is not None:
+        frame.machine.facts.saw_lookup(
+            ids.ids, weight.axis(-2), frame.module.span(node), frame.where
+        )
     dims = (*ids.dims, made) if ids is not None and ids.dims is not None else None
     return Tensor(dims, made, weight.dtype)

@@ -19,9 +19,9 @@ from shapecheck.static.values import (
 )
 
 # Where the size that a call has to bring, and the size it gives, are among the arguments.
-LAYERS: dict[str, tuple[tuple[str, int] | None, tuple[str, int]]] = {
+LAYERS: dict[str, tuple[tuple[str, int], tuple[str, int]]] = {
     "torch.nn.Linear": (("in_features", 0), ("out_features", 1)),
-    "torch.nn.Embedding": (None, ("embedding_dim", 1)),
+    "torch.nn.Embedding": (("num_embeddings", 0), ("embedding_dim", 1)),
     "torch.nn.LayerNorm": (("normalized_shape", 0), ("normalized_shape", 0)),
     "torch.nn.RMSNorm": (("normalized_shape", 0), ("normalized_shape", 0)),
 }
@@ -34,9 +34,7 @@ def make_layer(
     takes, gives = LAYERS[name]
     step = Step("created", name, frame.module.span(node))
 
-    def axis(place: tuple[str, int] | None) -> Axis:
-        if place is None:
-            return None
+    def axis(place: tuple[str, int]) -> Axis:
         keyword, position = place
         given: Plain | None = keywords.get(keyword)
         if given is None and position < len(arguments):
@@ -44,7 +42,7 @@ def make_layer(
         size = axis_of(given) if given is not None else None
         return Size(size.poly, (*size.trail, step)[-12:]) if size is not None else None
 
-    return Layer(axis(takes), axis(gives), lookup=takes is None)
+    return Layer(axis(takes), axis(gives), lookup=name.endswith("Embedding"))
 
 
 def call_layer(frame: Frame, layer: Layer, given: Plain, node: ast.Call) -> Value:
@@ -52,6 +50,8 @@ def call_layer(frame: Frame, layer: Layer, given: Plain, node: ast.Call) -> Valu
     if not isinstance(given, Tensor):
         return Tensor(None, layer.gives) if layer.gives is not None else UNKNOWN
     if layer.lookup:
+        facts = frame.machine.facts
+        facts.saw_lookup(given.ids, layer.takes, frame.module.span(node), frame.where)
         dims = (*given.dims, layer.gives) if given.dims is not None else None
         return Tensor(dims, layer.gives)
     last = given.axis(-1)

@@ -7,7 +7,7 @@ import ast
 from shapecheck.static.facts import EqualityTest, Meeting
 from shapecheck.static.guards import hangs_on_mode, single_branch
 from shapecheck.static.machine import Frame
-from shapecheck.static.values import UNKNOWN, DType, Plain, Tensor, Value
+from shapecheck.static.values import UNKNOWN, Const, DType, Plain, Size, Tensor, Value
 
 _COMPARISONS = {"compare", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or"}
 
@@ -21,7 +21,10 @@ def broadcast(frame: Frame, operator: str, left: Plain, right: Plain, node: ast.
     if not isinstance(right, Tensor):
         if operator in _COMPARISONS:
             return Tensor(left.dims, left.last, DType("bool"))
-        return left
+        if isinstance(right, Const | Size):
+            return left
+        # What is not known may be a tensor of a wider type.
+        return Tensor(left.dims, left.last, None, left.owned)
     meet(frame, operator, left, right, node)
     dtype = DType("bool") if operator in _COMPARISONS else None
     if left.dims is None or right.dims is None:
@@ -46,10 +49,12 @@ def meet(
     tested: EqualityTest | None = None,
 ) -> None:
     """Record that two tensors' axes have to agree here."""
-    if _nothing_named(left) or _nothing_named(right):
+    span = frame.module.span(node)
+    if left.axis(0) is None or right.axis(0) is None:
+        frame.machine.facts.vague.add((span, frame.calls))
+    if (_nothing_named(left) or _nothing_named(right)) and not _two_dtypes(left, right):
         return
     single = single_branch(frame.guards)
-    span = frame.module.span(node)
     frame.machine.facts.meetings.setdefault(
         (span, left, right, single),
         Meeting(
@@ -61,11 +66,17 @@ def meet(
             cell=cell,
             where=frame.where,
             fills=fills,
+            calls=frame.calls,
             single_branch=single,
             moded=hangs_on_mode(frame.guards),
             tested=tested,
         ),
     )
+
+
+def _two_dtypes(left: Tensor, right: Tensor) -> bool:
+    owners = {one.dtype.owner for one in (left, right) if one.dtype is not None}
+    return len(owners - {""}) == 2
 
 
 def _nothing_named(tensor: Tensor) -> bool:

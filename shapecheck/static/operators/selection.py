@@ -47,7 +47,7 @@ def index_tensor(frame: Frame, base: Tensor, node: ast.expr, index: Value) -> Va
     if base.dims is None:
         plain_prefix = len(parts) == 1 and not _is_none(parts[0])
         keeps = plain_prefix or _is_ellipsis_slice(parts)
-        return Tensor(None, base.last if keeps else None, base.dtype, base.owned)
+        return Tensor(None, base.last if keeps else None, base.dtype, base.owned, base.ids)
     dims: list[Axis] = []
     position = 0
     for part, value in zip(parts, values, strict=True):
@@ -65,6 +65,8 @@ def index_tensor(frame: Frame, base: Tensor, node: ast.expr, index: Value) -> Va
         if isinstance(part, ast.Slice):
             dims.append(_sliced(frame, axis, part, node))
         elif isinstance(value, Tensor):
+            facts = frame.machine.facts
+            facts.saw_lookup(value.ids, axis, frame.module.span(node), frame.where)
             rank = len(value.dims) if value.dims is not None else 0
             kind = value.dtype.name if value.dtype is not None else ""
             if kind == "bool" and rank:
@@ -80,7 +82,7 @@ def index_tensor(frame: Frame, base: Tensor, node: ast.expr, index: Value) -> Va
         else:
             return Tensor(None, base.dims[-1] if position < len(base.dims) else None, base.dtype)
     dims.extend(base.dims[position:])
-    return Tensor(tuple(dims), dtype=base.dtype)
+    return Tensor(tuple(dims), dtype=base.dtype, ids=base.ids)
 
 
 def _sliced(frame: Frame, axis: Axis, part: ast.Slice, node: ast.expr) -> Axis:

@@ -112,4 +112,5 @@ def operator_of(name: str) -> Operator | None:
     for prefix in _PREFIXES:
         if name.startswith(prefix):
             return FUNCTIONS.get(name[len(prefix) :])
-    return None
+    # An array of indices is made on the host and read by the device: its type has to be known.
+    return FUNCTIONS["arange"] if name == "numpy.arange" else None

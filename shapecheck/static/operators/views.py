@@ -15,6 +15,7 @@ from shapecheck.static.operators.arguments import (
     tensor_of,
 )
 from shapecheck.static.operators.table import Operator
+from shapecheck.static.symbols import SizePoly, Step
 from shapecheck.static.values import UNKNOWN, Axis, Size, Tensor, Value
 
 
@@ -24,7 +25,8 @@ def view(frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: 
     dtype = source.dtype if source else None
     if given is None:
         return Tensor(dtype=dtype)
-    return Tensor(tuple(_solve(axis) for axis in given), dtype=dtype)
+    ids = source.ids if source else None
+    return Tensor(tuple(_solve(axis) for axis in given), dtype=dtype, ids=ids)
 
 
 def _solve(axis: Axis) -> Axis:
@@ -35,7 +37,21 @@ def flatten(
     frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call
 ) -> Value:
     source = tensor_of(args)
-    return Tensor((None,), dtype=source.dtype if source else None) if len(args) == 1 else Tensor()
+    if source is None or len(args) > 1:
+        return Tensor()
+    return Tensor((_product(source.dims),), dtype=source.dtype, ids=source.ids)
+
+
+def _product(dims: tuple[Axis, ...] | None) -> Axis:
+    """How many elements there are, when every axis is known."""
+    total: SizePoly = Poly.constant(1)
+    trail: list[Step] = []
+    for axis in dims or (None,):
+        if axis is None:
+            return None
+        total = total * axis.poly
+        trail.extend(axis.trail)
+    return Size(total, tuple(trail[-12:])) if len(total.terms) <= 8 else None
 
 
 def squeeze(

@@ -20,6 +20,8 @@ Traceback (most recent call last):
   File "/x/rank.py", line 40, in main
     batch = arrive(target)
             ^^^^^^^^^^^^^^
+  File "/x/torch/utils/_contextlib.py", line 124, in decorate_context
+    return func(*args, **kwargs)
   File "/x/worker.py", line 31, in merge
     hidden_states=torch.cat([a, b]),
                   ^^^^^^^^^^^^^^^^^

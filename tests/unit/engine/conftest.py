@@ -18,6 +18,9 @@ import engine.phases.draft_decode
 import engine.phases.draft_extend
 import engine.phases.prefill
 import engine.phases.verify
+import engine.proposers.lookup
+import engine.proposers.model
+import engine.proposers.plain
 from engine.config import EngineConfig
 from engine.llm import LLM
 from engine.models.base import StandaloneDraft
@@ -153,6 +156,9 @@ def full() -> Iterator[None]:
         engine.phases.draft_extend,
         engine.phases.prefill,
         engine.phases.verify,
+        engine.proposers.lookup,
+        engine.proposers.model,
+        engine.proposers.plain,
     )
     # A patcher of its own: what a test patches must be undone before the contracts are.
     with pytest.MonkeyPatch.context() as patch:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -61,6 +62,7 @@ def test_bench_compares_in_one_process() -> None:
         (("run", "--prompt", "a", "--target", "tiny", "--chat"), "no chat template"),
         (("run", "--target", "tiny"), "Missing option '--prompt'"),
         (("run", "--prompt", "a", "--device", "abacus"), "use cpu or cuda"),
+        (("bench", "--target", "tiny", "--requests", "0"), "0 is not in the range"),
         (("walk",), "No such command"),
     ],
     ids=str,
@@ -91,3 +93,57 @@ def test_module_runs() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(b"!`\x19")
+
+
+def module(*arguments: str, text: bytes | None = None, **environment: str) -> tuple[int, str, str]:
+    """`python -m engine` in a process of its own: exit code, output, errors."""
+    done = subprocess.run(
+        [sys.executable, "-m", "engine", *arguments],
+        capture_output=True,
+        input=text,
+        cwd=Path(__file__).parents[3],
+        env={**os.environ, **environment},
+        timeout=120,
+        check=False,
+    )
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def test_a_level_that_does_not_exist() -> None:
+    code, _, error = module("run", "--prompt", "a", SHAPECHECK="bogus")
+    assert (code, error.count("\n")) == (2, 1)
+    assert error.startswith("error: SHAPECHECK='bogus' is no level: use one of off, warn")
+
+
+def test_a_package_that_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("raise ModuleNotFoundError('no torch', name='torch')")
+    root = Path(__file__).parents[3]
+    code, _, error = module("run", PYTHONPATH=os.pathsep.join((str(tmp_path), str(root))))
+    assert code == 2
+    assert error == "error: the engine needs torch; pip install 'torch-shapecheck[engine]'\n"
+
+
+def test_input_and_output_that_are_no_text() -> None:
+    run = ("run", "--target", "tiny", "--max-tokens", "30", "--prompt")
+    code, _, error = module(*run, "-", text=b"a\xff", PYTHONIOENCODING="utf-8:strict")
+    assert code == 2
+    assert error.startswith("error: standard input is no text")
+    code, _, error = module(*run, "hello", PYTHONIOENCODING="latin-1")
+    assert code == 2
+    assert error.endswith("set PYTHONIOENCODING=utf-8\n")
+    assert "Traceback" not in error
+
+
+def test_a_reader_that_leaves() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "engine", "run", "--target", "tiny", "--prompt", "hello"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=Path(__file__).parents[3],
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        process.wait(timeout=120)
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+    assert process.returncode == 1

@@ -32,3 +32,21 @@ def test_ci_ends_with_the_test_command_of_the_readme() -> None:
     command = re.search(r"^pip install -e '\.\[test\]' && pytest$", readme, re.MULTILINE)
     assert command is not None
     assert (ROOT / ".ci/run").read_text().rstrip().endswith(command.group())
+
+
+def test_lint_page_lists_every_setting() -> None:
+    from shapecheck.cli.project_settings import ProjectSettings
+
+    page = (ROOT / "docs/lint.md").read_text()
+    table = page[page.index("| key |") :]
+    keys = set(re.findall(r"^\| `([a-z-]+)` \|", table, flags=re.MULTILINE))
+    fields = ProjectSettings.model_fields.values()
+    assert keys == {field.alias for field in fields}
+
+
+def test_lint_page_names_only_options_that_exist() -> None:
+    from shapecheck.cli.lint import lint
+
+    page = (ROOT / "docs/lint.md").read_text()
+    known = {name for option in lint.params for name in (*option.opts, *option.secondary_opts)}
+    assert set(re.findall(r"--[a-z][a-z-]+", page)) <= known

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import inspect
-from collections.abc import AsyncIterator, Generator, Iterator
 from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Self
@@ -160,111 +158,6 @@ def test_a_property_setter_is_checked_too(dims: Dims) -> None:
     worker.pair = (GOOD, GOOD[:, 0])  # type: ignore[assignment]
     with pytest.raises(ShapeContractError, match="argument value"):
         worker.pair = (BAD, GOOD[:, 0])  # type: ignore[assignment]
-
-
-def test_async(dims: Dims) -> None:
-    class Worker(HasDims):
-        @contract
-        async def step(self, state: State) -> State:
-            await asyncio.sleep(0)
-            return State(state.index + 1 if state.lens is None else BAD)
-
-    worker = Worker(dims)
-    assert inspect.iscoroutinefunction(Worker.step)
-    assert asyncio.run(worker.step(State(GOOD))).index.shape == (3, 2)
-    with pytest.raises(ShapeContractError, match=r"argument state\.index"):
-        asyncio.run(worker.step(State(BAD)))
-    with pytest.raises(ShapeContractError, match=r"return\.index"):
-        asyncio.run(worker.step(State(GOOD, lens=GOOD[:, 0])))
-
-
-def test_async_tasks_do_not_mix(dims: Dims) -> None:
-    class Worker(HasDims):
-        @contract
-        async def step(self, state: State) -> State:
-            await asyncio.sleep(0)
-            return state
-
-    async def both() -> list[object]:
-        worker = Worker(dims)
-        calls = [
-            worker.step(State(torch.zeros(n, 2 if n % 2 else 9, dtype=torch.int64)))
-            for n in range(1, 9)
-        ]
-        return await asyncio.gather(*calls, return_exceptions=True)
-
-    kinds = [type(result) for result in asyncio.run(both())]
-    assert kinds == [State, ShapeContractError] * 4
-
-
-def test_a_generator_is_checked_item_by_item(dims: Dims) -> None:
-    class Worker(HasDims):
-        @contract
-        def steps(self, state: State, items: list[Tensor]) -> Iterator[Int64[Tensor, "bs topk"]]:
-            yield from items
-
-    worker = Worker(dims)
-    assert len(list(worker.steps(State(GOOD), [GOOD, GOOD]))) == 2
-    stream = worker.steps(State(GOOD), [GOOD, BAD, GOOD])
-    assert next(stream) is GOOD
-    with pytest.raises(ShapeContractError, match="yield"):
-        next(stream)
-    with pytest.raises(ShapeContractError, match="bs is 3"):
-        list(worker.steps(State(GOOD), [GOOD[:2]]))
-    with pytest.raises(ShapeContractError, match="argument state"):
-        worker.steps(State(BAD), [])
-
-
-def test_a_generator_passes_send_throw_and_return(dims: Dims) -> None:
-    closed: list[str] = []
-
-    class Worker(HasDims):
-        @contract
-        def steps(self, state: State) -> Generator[State, int, Int64[Tensor, "bs topk"]]:
-            try:
-                got = yield state
-                assert got == 5
-                try:
-                    yield state
-                except KeyError:
-                    yield State(GOOD)
-                return BAD
-            finally:
-                closed.append("closed")
-
-    stream = Worker(dims).steps(State(GOOD))
-    next(stream)
-    stream.send(5)
-    assert stream.throw(KeyError()).index is GOOD
-    with pytest.raises(ShapeContractError, match="return"):
-        next(stream)
-    other = Worker(dims).steps(State(GOOD))
-    next(other)
-    other.close()
-    assert closed == ["closed", "closed"]
-
-
-def test_an_async_generator_is_checked_item_by_item(dims: Dims) -> None:
-    class Worker(HasDims):
-        @contract
-        async def steps(self, state: State, last: Tensor) -> AsyncIterator[State]:
-            yield state
-            yield State(last)
-
-    async def collect(last: Tensor) -> int:
-        return len([item async for item in Worker(dims).steps(State(GOOD), last)])
-
-    assert asyncio.run(collect(GOOD)) == 2
-    with pytest.raises(ShapeContractError, match=r"yield\.index"):
-        asyncio.run(collect(BAD))
-
-
-def test_tensors_sent_into_a_generator_are_refused() -> None:
-    with pytest.raises(ContractTextError, match="a tensor sent into a generator"):
-
-        @contract
-        def steps(state: State) -> Generator[State, Int64[Tensor, "bs"], None]:
-            yield state
 
 
 def test_inherited_and_overridden_methods(dims: Dims) -> None:

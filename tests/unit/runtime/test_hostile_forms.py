@@ -21,15 +21,11 @@ from torch import Tensor, nn
 from shapecheck import (
     ContractTextError,
     Dims,
-    ShapecheckError,
     ShapeContractError,
     carrier,
     contract,
-    enable,
     invariant,
 )
-
-from .conftest import pair_dims
 
 WIDE, NARROW = torch.zeros(3, 4096), torch.zeros(3, 2048)
 ROWS = torch.zeros(3, dtype=torch.int64)
@@ -371,74 +367,3 @@ def test_the_class_that_is_missing_is_named() -> None:
     step(nn.Parameter(torch.zeros(3)), ROWS)
     with pytest.raises(ShapeContractError, match=r"float32\[bs\] in a Parameter +got torch"):
         step(torch.zeros(3), ROWS)
-
-
-def test_enable_turns_on_what_a_class_inherits_and_names_what_it_cannot(
-    level, caplog, dims: Dims
-) -> None:
-    level("off")
-
-    def traced(function):
-        @functools.wraps(function)
-        def inner(*args, **kwargs):
-            return function(*args, **kwargs)
-
-        return inner
-
-    class Base:
-        def __init__(self) -> None:
-            self.dims = dims
-
-        @contract
-        def step(self, it: Extend) -> Extend:
-            return it
-
-        @traced
-        @contract
-        def wrapped(self, it: Extend) -> Extend:
-            return it
-
-    class Worker(Base):
-        pass
-
-    with enable(Worker) as undo:
-        assert undo.still_off == ("Worker.wrapped",)
-        with pytest.raises(ShapeContractError):
-            Worker().step(Extend(NARROW))
-    assert "Worker.wrapped stays off below another decorator" in caplog.text
-    assert "step" not in vars(Worker)
-    Worker().step(Extend(NARROW))
-
-
-def test_enable_of_a_setter_alone(level, dims: Dims) -> None:
-    level("off")
-
-    class Worker:
-        def __init__(self) -> None:
-            self.dims = dims
-
-        @property
-        def it(self) -> object:
-            return None
-
-        @it.setter
-        @contract
-        def it(self, value: Float32[Tensor, "tokens*topk tokens"]) -> None: ...
-
-    with enable(Worker), pytest.raises(ShapeContractError):
-        Worker().it = torch.zeros(5, 2)
-    Worker().it = torch.zeros(5, 2)
-
-
-@pytest.mark.parametrize("target", ["a.module", 3, pair_dims()])
-def test_enable_of_neither_class_nor_module_is_refused(target: Any) -> None:
-    with pytest.raises(ShapecheckError, match="pass the class or the module itself"):
-        enable(target)
-    with pytest.raises(ShapecheckError, match="use one of off, warn, strict, full"):
-        enable(Extend, level="loud")
-
-
-@pytest.mark.parametrize("other", [{"target_hidden": 4096}, 3, "dims"])
-def test_check_takes_dims_alone(other: Any) -> None:
-    with pytest.raises(ShapecheckError, match=r"Extend\.check: dims is .*; pass the Dims"):
-        Extend(WIDE).check(other)  # type: ignore[attr-defined]  # given by @carrier

@@ -132,7 +132,7 @@ def test_half_unpacked_release_is_fetched_again(monkeypatch: pytest.MonkeyPatch)
 def test_the_public_bug_is_found_in_the_real_release() -> None:
     from shapecheck.static.report import run
 
-    report = run(("pypi:sglang==0.5.11:sglang/srt/speculative",))
+    report = run(("pypi:sglang==0.5.11:sglang/srt/speculative",), packs=False)
     leading = [
         (one.code, Path(one.primary.path).name, one.primary.line)
         for one in report.findings
@@ -142,5 +142,22 @@ def test_the_public_bug_is_found_in_the_real_release() -> None:
         ("SHP301", "eagle_draft_extend_cuda_graph_runner.py", 158),
         ("SHP302", "eagle_worker.py", 1120),
     ]
-    fixed = run(("pypi:sglang==0.5.12:sglang/srt/speculative",))
+    fixed = run(("pypi:sglang==0.5.12:sglang/srt/speculative",), packs=False)
     assert not [one for one in fixed.findings if one.code == "SHP302"]
+
+
+@pytest.mark.network
+def test_with_its_pack_both_arms_and_both_sites_of_the_public_bug_are_found() -> None:
+    from shapecheck.static.report import run
+
+    report = run(("pypi:sglang==0.5.11:sglang/srt/speculative",))
+    leading = [
+        (one.code, Path(one.primary.path).name, one.primary.line)
+        for one in report.findings
+        if one.primary
+    ][:3]
+    assert leading == [
+        ("SHP201", "eagle_draft_extend_cuda_graph_runner.py", 158),
+        ("SHP201", "eagle_worker.py", 1117),
+        ("SHP202", "eagle_worker.py", 1120),
+    ]

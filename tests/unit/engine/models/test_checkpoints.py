@@ -231,3 +231,22 @@ def test_bad_config(folder: Path, values: dict[str, object], wanted: str) -> Non
 def test_config_that_is_no_json(folder: Path, text: str) -> None:
     (folder / "config.json").write_text(text)
     assert "config.json" in refusal(folder)
+
+
+def test_codes_of_a_quantised_weight(folder: Path) -> None:
+    name = "model.layers.0.mlp.up_proj.weight"
+    edit(folder, **{name: torch.zeros(80, 48, dtype=torch.int32)})
+    text = refusal(folder)
+    assert f"{name} holds torch.int32" in text
+    assert text.endswith("use a checkpoint that is not quantised")
+
+
+def test_rope_that_is_no_mapping(folder: Path) -> None:
+    edit_config(folder, rope_parameters=5)
+    assert refusal(folder).endswith("rope_parameters is 5; give a mapping or null")
+
+
+def test_config_that_is_a_folder(folder: Path) -> None:
+    (folder / "config.json").unlink()
+    (folder / "config.json").mkdir()
+    assert "config.json cannot be read" in refusal(folder)

@@ -16,7 +16,10 @@ from ..conftest import SHAPES, tiny
         ("ngram", ["NgramProposer.propose", "Verify.run", "Commit.run"]),
         (
             "eagle3",
-            ["DraftDecode.run", "Verify.run", "Commit.run", "DraftExtend.after_verify"],
+            [
+                "ModelProposer.idle",
+                *("DraftDecode.run", "Verify.run", "Commit.run", "DraftExtend.after_verify"),
+            ],
         ),
     ],
 )

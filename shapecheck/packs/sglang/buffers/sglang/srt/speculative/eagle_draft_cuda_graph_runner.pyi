@@ -1,0 +1,2 @@
+class EagleDraftInputBuffers:
+    hidden_states: Float[Tensor, "tokens draft_hidden"]

@@ -1,0 +1,3 @@
+class EagleDraftWorker:
+    @phase("draft_extend_v2")
+    def _draft_extend_for_decode(self): ...

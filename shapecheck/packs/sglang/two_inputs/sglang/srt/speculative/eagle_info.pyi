@@ -1,0 +1,11 @@
+class EagleDraftInput:
+    hidden_states: (
+        Annotated[Float[Tensor, "tokens draft_hidden"], phase("decode")]
+        | Annotated[Float[Tensor, "tokens target_hidden"], phase("draft_extend")]
+        | Annotated[Float[Tensor, "tokens 3*target_hidden"], phase("draft_extend")]
+    )
+    @phase("decode")
+    def create_idle_input(self): ...
+
+class EagleDraftExtendInput:
+    hidden_states: Float[Tensor, "tokens target_hidden"] | Float[Tensor, "tokens 3*target_hidden"]

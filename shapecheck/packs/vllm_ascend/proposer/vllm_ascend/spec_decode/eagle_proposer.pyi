@@ -1,0 +1,2 @@
+class SpecDecodeBaseProposer:
+    hidden_states: Float[Tensor, "tokens draft_hidden"]

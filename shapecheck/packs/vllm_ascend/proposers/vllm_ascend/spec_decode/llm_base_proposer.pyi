@@ -1,0 +1,2 @@
+class AscendSpecDecodeBaseProposer:
+    hidden_states: Float[Tensor, "tokens draft_hidden"]

@@ -1,0 +1,1 @@
+"""Contracts as the analysis reads them: from annotated code and from packs, by one path."""

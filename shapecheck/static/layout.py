@@ -1,0 +1,67 @@
+"""Two versions of a file that differ in comments and layout only: where each node has gone."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import cast
+
+from shapecheck.static.loader import Source, UnreadableFileError, parse_source
+
+Place = tuple[int, int]  # line from 1, column from 1
+_Pair = tuple[object, object]
+_PLACED = (ast.expr, ast.stmt, ast.arg, ast.keyword, ast.alias, ast.excepthandler, ast.pattern)
+
+
+def moves(old: str, new: str, is_root: Callable[[str], bool]) -> Mapping[Place, Place] | None:
+    """The new place of every node, or None when the two do not mean the same to the analysis.
+
+    `is_root` tells by the text of a function whether it is interpreted on its own.
+    """
+    try:
+        pairs: list[_Pair] = [
+            (parse_source(Source(path="", text=old)), parse_source(Source(path="", text=new)))
+        ]
+    except UnreadableFileError:
+        return None
+    before, after = old.splitlines(), new.splitlines()
+    moved: dict[Place, Place] = {}
+    while pairs:
+        one, other = pairs.pop()
+        if type(one) is not type(other):
+            return None
+        if isinstance(one, list):
+            items, others = cast("list[object]", one), cast("list[object]", other)
+            if len(items) != len(others):
+                return None
+            pairs.extend(zip(items, others, strict=True))
+        elif isinstance(one, ast.AST) and isinstance(other, ast.AST):
+            place, goal = _place(one), _place(other)
+            # Added parentheses part an expression from the first name in it: rare, so give up.
+            if place and goal and moved.setdefault(place, goal) != goal:
+                return None
+            texts = _text(one, before), _text(other, after)
+            if texts[0] != texts[1] and is_root(texts[0]) is not is_root(texts[1]):
+                return None
+            pairs.extend(_fields(one, other))
+        elif one != other:
+            return None
+    return moved
+
+
+def _fields(one: ast.AST, other: ast.AST) -> Iterator[_Pair]:
+    for name in one._fields:
+        yield getattr(one, name, None), getattr(other, name, None)
+
+
+def _place(node: ast.AST) -> Place | None:
+    if isinstance(node, _PLACED):
+        return node.lineno, node.col_offset + 1
+    return None
+
+
+def _text(node: ast.AST, lines: Sequence[str]) -> str:
+    """The text of a function, comments included; empty for any other node."""
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return ""
+    return "\n".join(lines[node.lineno - 1 : node.end_lineno])
