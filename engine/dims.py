@@ -43,11 +43,12 @@ def build_dims(
             f"is {dims['target_vocab']} ({dims.origin('target_vocab')}): ids of one table may be "
             "missing in the other; choose a draft with as many ids"
         )
+    tail = max(config.steps() - 1, 0) * config.topk
     dims = dims.with_sizes(
         req_rows=(memory.req_rows, "max_requests + pad row"),
         max_context=(memory.max_context, "max_context + verify window"),
         num_slots=(memory.num_slots, "num_slots + pad slot"),
-        draft_tail=(max(config.steps() - 1, 0) * config.topk, "(num_steps-1)*topk"),
+        draft_tail=(tail, f"(num_steps-1)*topk = {tail}" if tail else "no second draft step"),
     )
     if draft is None:
         # Without a draft model what is proposed are the target's own ids.

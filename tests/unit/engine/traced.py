@@ -1,0 +1,228 @@
+"""The engine under trace: real phases on fake tensors, every proposer, idle and merge included.
+
+Nothing of the engine is replaced but the Dims it would build for itself, whose sizes are symbols
+here. There are no weights and no numbers: two layers, no device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from unittest.mock import patch
+
+import torch
+
+import engine.dims
+import engine.engine
+from engine.attention.base import Ragged
+from engine.carriers import BatchRows, DraftState, PrefillExtendInput, PrefillInput
+from engine.config import EngineConfig
+from engine.engine import Engine
+from engine.models.base import DraftModel, StandaloneDraft
+from engine.models.config import ModelConfig
+from engine.models.eagle import Eagle1, Eagle3
+from engine.models.eagle_config import EagleConfig
+from engine.models.llama import CausalLM
+from engine.models.pair import ModelPair
+from engine.models.seeded import tiny_config, tiny_eagle_config
+from engine.sampling import BatchControls
+from engine.sampling.batch import BatchSampling
+from engine.sampling.penalties import TokenCounts
+from engine.step import Live, Step
+from engine.tokenizer import ByteTokenizer
+from shapecheck import Dims
+from shapecheck.symbolic import Report, Trace, trace
+
+# Rotary positions and table columns; more than any request here has.
+_LENGTH = 64
+_MEMORY = engine.dims.Memory(req_rows=17, max_context=128, num_slots=999)
+_EAGLE_1 = {
+    "draft_vocab == target_vocab": "EAGLE-1 scores with the target's own head",
+    "draft_hidden == target_hidden": "EAGLE-1's states take the place of the target's in fc",
+}
+_ONE_TABLE = {"draft_vocab == target_vocab": "a stand-alone draft reads and gives target ids"}
+_CHAIN = {"draft_vocab == target_vocab": "without a draft model the target's own ids are proposed"}
+ALLOWED: Mapping[str, Mapping[str, str]] = {
+    "none": _CHAIN,
+    "ngram": _CHAIN,
+    "standalone": _ONE_TABLE,
+    "eagle": _EAGLE_1,
+    "eagle3": {},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One engine and the numbers behind its symbols."""
+
+    algorithm: str
+    topk: int = 1
+    drafting: str = "best"
+    graphs: bool = False
+    penalties: bool = False
+    setting: str = "equal"
+    hints: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    def __str__(self) -> str:
+        numbers = [f"{name}={number}" for name, number in self.hints.items()]
+        parts = [self.algorithm, f"topk {self.topk}", self.drafting, self.setting, *numbers]
+        switches = [name for name in ("graphs", "penalties") if getattr(self, name)]
+        return ", ".join([*parts, *switches])
+
+
+def report_of(case: Case) -> Report:
+    """What one iteration of this engine needed; an error in it ends the run and is reported."""
+    config = EngineConfig.of(
+        target="tiny",
+        algorithm=case.algorithm,
+        num_steps=3,
+        topk=case.topk,
+        num_draft_tokens=None if case.topk == 1 else 5,
+        drafting=case.drafting,
+        graphs=case.graphs,
+        dtype="bfloat16",
+    )
+    target = tiny_config(hidden=64, layers=4)
+    draft = _draft_config(config, target)
+    dims = engine.dims.build_dims(config, target, draft, _MEMORY)
+    with (
+        trace(
+            dims,
+            setting=case.setting,
+            hints=_numbers(case),
+            within=["engine"],
+            one_dtype=True,
+        ) as t,
+        torch.inference_mode(),
+    ):
+        for equality, reason in ALLOWED[case.algorithm].items():
+            t.allow(equality, reason=reason)
+        t.run(_drive, t, case, config, target, draft)
+    return t.report()
+
+
+def _drive(
+    t: Trace, case: Case, config: EngineConfig, target: ModelConfig, draft: ModelConfig | None
+) -> None:
+    built = _engine(t, case, config, _pair(t, target, draft))
+    rows, sampling = _rows(t), _sampling(t, case)
+    for step in _steps(built):
+        state = _read(t, step, sampling)
+        live = Live(rows=rows, state=step.proposer.idle().merge(state), sampling=sampling)
+        # A row that the host knows has an n-gram index.
+        for row in rows.rows_on_host:
+            step.proposer.observe(row, [1, 2, 3, 1, 2])
+        step.iterate(live)
+        _join_and_leave(t, live.state, step.proposer.idle())
+    built.scheduler.idle_turn()
+
+
+def _numbers(case: Case) -> Mapping[str, int]:
+    """The head reads the inputs of three layers; a tree of three levels has every kind of node."""
+    tree = {"num_steps": 3} if case.topk > 1 else {}
+    return {"target_layers": 4, **tree, **case.hints}
+
+
+def _steps(built: Engine) -> Iterator[Step]:
+    yield built.scheduler.step
+    if built.scheduler.narrow is not None:
+        yield built.scheduler.narrow
+
+
+def _read(t: Trace, step: Step, sampling: BatchSampling) -> DraftState:
+    """Prefill of one prompt whose length has a name, and the draft's extend after it."""
+    work = Ragged(req_rows=(1,), prefix_lens=(0,), extend_lens=(t.size("tokens"),))
+    batch = t.make(PrefillInput, fields={"work": work})
+    output = step.prefill.run(batch)
+    bonus_B = sampling.first_tokens(output.logits, batch.seq_lens)
+    ids_T = batch.input_ids.index_copy(0, batch.select_index, bonus_B)
+    extend = PrefillExtendInput(
+        hidden_states=output.hidden_states,
+        input_ids=t.ids(ids_T, "target_vocab"),
+        positions=batch.positions,
+        seq_lens=batch.seq_lens,
+        req_rows_index=t.tensor("bs", torch.int64),
+        select_index=batch.select_index,
+        work=work,
+    )
+    return step.proposer.after_prefill(extend, sampling)
+
+
+def _join_and_leave(t: Trace, state: DraftState, idle: DraftState) -> None:
+    """Requests join a running batch, an idle one joins it, and some leave."""
+    state.merge(idle).merge(state).filter(t.tensor("bs", torch.int64))
+    idle.merge(idle).filter(torch.zeros(0, dtype=torch.int64))
+
+
+def _rows(t: Trace) -> BatchRows:
+    count = int(t.size("bs"))
+    return BatchRows(
+        req_rows_index=t.tensor("bs", torch.int64),
+        seq_lens=t.tensor("bs", torch.int64),
+        max_seq_len=20,
+        rows_on_host=tuple(range(1, count + 1)),
+    )
+
+
+def _sampling(t: Trace, case: Case) -> BatchSampling:
+    drawn = case.drafting == "drawn"
+    flags = {"all_greedy": not drawn, "truncates": drawn, "penalises": case.penalties}
+    controls = t.make(BatchControls, fields=flags)
+    counts = t.make(TokenCounts) if case.penalties else None
+    return BatchSampling(controls=controls, counts=counts)
+
+
+def _engine(t: Trace, case: Case, config: EngineConfig, pair: ModelPair) -> Engine:
+    """The engine itself, over Dims that hand out symbols."""
+    # One bucket of the graphs is a symbol too, whatever the batch.
+    if case.graphs:
+        config = config.model_copy(update={"max_requests": t.size("padded_bs"), "num_slots": 99})
+
+    def symbols(*_: object) -> Dims:
+        return t.dims
+
+    with patch.object(engine.engine, "build_dims", symbols):
+        return Engine(pair, config)
+
+
+def _pair(t: Trace, target: ModelConfig, draft: ModelConfig | None) -> ModelPair:
+    aux = draft.aux_layers if isinstance(draft, EagleConfig) else ()
+    model = CausalLM(t.config(target, "target"), aux_layers=aux, length=_LENGTH)
+    model = model.to(t.dtype("target"))
+    return ModelPair(target=model, draft=_draft(t, draft, model), tokenizer=ByteTokenizer())
+
+
+def _draft(t: Trace, draft: ModelConfig | None, target: CausalLM) -> DraftModel | None:
+    if draft is None:
+        return None
+    if not isinstance(draft, EagleConfig):
+        model = CausalLM(t.config(draft, "draft"), role="draft", length=_LENGTH)
+        return StandaloneDraft(model.to(t.dtype("draft")))
+    sizes = {
+        "vocab": "target_vocab",
+        "draft_vocab": "draft_vocab",
+        "target_hidden": "target_hidden",
+    }
+    config = t.config(draft, "draft", **sizes)
+    if draft.version == "eagle":
+        return Eagle1(config, target, length=_LENGTH).to(t.dtype("draft"))
+    head = Eagle3(config, target, length=_LENGTH).to(t.dtype("draft"))
+    t.offset(head.d2t, "draft_vocab", "target_vocab")
+    return head
+
+
+def _draft_config(config: EngineConfig, target: ModelConfig) -> ModelConfig | None:
+    if config.algorithm == "eagle" or config.algorithm == "eagle3":
+        return tiny_eagle_config(target, version=config.algorithm)
+    return tiny_config(hidden=64) if config.algorithm == "standalone" else None
+
+
+def findings_of(cases: Iterable[Case]) -> list[str]:
+    """Everything that trace holds against the engine in these cases, a stopped run included."""
+    said: list[str] = []
+    for case in cases:
+        report = report_of(case)
+        said += [f"{case}: {one.primary} {one.code} {one.message}" for one in report.findings]
+        if report.vacuous:
+            said.append(f"{case}: {report.vacuous}")
+    return said
