@@ -29,7 +29,7 @@ def read_table(file: Path) -> Mapping[str, object] | None:
         document = tomllib.loads(file.read_bytes().decode())
     except OSError as error:
         raise ShapecheckError(
-            f"{file}: it cannot be read ({error.strerror}); check its permissions"
+            f"{file}: it cannot be read ({error.strerror}); check the path and its permissions"
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         reason = (str(error).splitlines() or ["nested too deeply"])[0]

@@ -17,6 +17,7 @@ _MAX_LENGTH = 200
 _MAX_TERMS = 64
 _MAX_SIZE = 2**31 - 1
 
+_AROUND = re.compile(r"\s*([-+*/])\s*")
 _WORD = re.compile(r"\w+")
 _PLAIN_NUMBER = re.compile(r"0|[1-9][0-9]*")
 
@@ -60,7 +61,7 @@ def _parse_token(token: str, text: str) -> Axis:
         if token.startswith(start):
             raise _syntax(token, text, hint)
     if token in "+-*/" or token[-1] in "+-*/" or token[0] in "+-/":
-        joined = "".join(text.split())
+        joined = _AROUND.sub(r"\1", text.strip())
         raise _syntax(token, text, f"a token is a whole axis: write {joined!r} without spaces")
     _check_words(token, text)
     try:
@@ -131,10 +132,10 @@ def _syntax(token: str, text: str, hint: str) -> ContractTextError:
 
 def _unknown(name: str, text: str) -> ContractTextError:
     near = near_misses(name)
-    what = f"did you mean {' or '.join(near)}? " if near else ""
+    what = f"did you mean {' or '.join(near)}? else " if near else ""
     return ContractTextError(
-        f"SHP102 unknown-dim: {name!r} in {_short(text)} is not in the vocabulary: {what}"
-        f"else add it with shapecheck.declare({name!r}, owner=...)"
+        f"SHP102 unknown-dim: {name!r} in {_short(text)} is not in the vocabulary: "
+        f"{what}add it with shapecheck.declare({name!r}, owner=...)"
     )
 
 

@@ -40,12 +40,13 @@ class Values:
             return
         place = self._reporter.sites[site]
         wrong = low if low < 0 else high
+        found = f"{low} to {high}" if low != high else low
         self._reporter.relation(
             place.path.format(*at),
             "SHP305",
             f"ids lie in [0, {place.wanted}={size}), got {wrong}",
             [
-                f"expected ids in [0, {place.wanted}={size})      got {low} to {high}",
+                f"expected ids in [0, {place.wanted}={size})      got {found}",
                 "map ids between the vocabularies where they change hands",
             ],
             bound,

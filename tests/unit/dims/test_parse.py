@@ -24,6 +24,7 @@ GOOD = {
 
 BAD = [
     ("num_steps + 1", "SHP101", "num_steps+1"),
+    ("bs num_steps + 1 topk", "SHP101", "write 'bs num_steps+1 topk'"),
     ("bs*", "SHP101", "without spaces"),
     ("* bs", "SHP101", "variadic"),
     ("draft-hidden", "SHP101", "draft_hidden"),
@@ -62,8 +63,8 @@ BAD = [
     ("+".join(["bs"] * 9000), "SHP101", "at most"),
     ("*".join(["(bs+topk+num_steps+1)"] * 9), "SHP101", "too many terms"),
     ("bs\x00", "SHP101", "use a name"),
-    ("draft_hiden", "SHP102", "draft_hidden"),
-    ("wholly_new", "SHP102", "declare('wholly_new'"),
+    ("draft_hiden", "SHP102", "did you mean draft_hidden? else add it"),
+    ("wholly_new", "SHP102", "vocabulary: add it with shapecheck.declare('wholly_new'"),
     ("bs*draft_hiden", "SHP102", "draft_hidden"),
 ]
 
