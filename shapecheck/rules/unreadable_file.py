@@ -3,7 +3,8 @@
 ## What it does
 
 Names every file that was left out: broken syntax, null bytes, an unknown encoding, nesting too
-deep for the parser, a size beyond the limit, a folder named like a file.
+deep for the parser, a size beyond the limit, a pipe or a broken link, a folder that cannot be
+listed.
 
 ## Why
 

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from shapecheck.static.attributes import count_by_name, store_attribute
 from shapecheck.static.contracts.keeping import keep_result
 from shapecheck.static.expressions import evaluate
-from shapecheck.static.facts import EqualityTest
 from shapecheck.static.heap import join_heaps
 from shapecheck.static.index import FunctionFacts, FunctionNode
 from shapecheck.static.machine import Frame, State
 from shapecheck.static.operators.meetings import base_text, fill
+from shapecheck.static.shape_tests import equality_test, note_guarded_copy
 from shapecheck.static.symbols import Guard
 from shapecheck.static.values import (
     NONE,
@@ -169,7 +169,7 @@ def _if(frame: Frame, node: ast.If) -> None:
     other = before.copy()
     if test is not None:
         frame.tests.append(test)
-        _note_guarded_copy(frame, node, test)
+        note_guarded_copy(frame, node, test)
     frame.guards.append(guard)
     narrow(before, node.test, sense=True)
     run_block(frame, node.body)
@@ -210,53 +210,6 @@ def narrow(state: State, test: ast.expr, *, sense: bool) -> None:
     kept = [one for one in value.alternatives if (one.value == NONE) is keep_none]
     if kept:
         state.env[test.left.id] = union(kept)
-
-
-def equality_test(frame: Frame, node: ast.If) -> EqualityTest | None:
-    """The test `a.shape == b.shape` (one axis or all), alone or in a conjunction."""
-    tests = node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]
-    if isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.Or):
-        return None
-    for test in tests:
-        if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):
-            left, right = shape_owner(test.left), shape_owner(test.comparators[0])
-            if left is not None and right is not None and left != right:
-                return EqualityTest(
-                    texts=frozenset((left, right)),
-                    span=frame.module.span(test),
-                    has_else=bool(node.orelse),
-                )
-    return None
-
-
-def shape_owner(node: ast.expr) -> str | None:
-    """The text of `x` in `x.shape`, `x.shape[i]` or `x.size(i)`, else None."""
-    if isinstance(node, ast.Subscript):
-        node = node.value
-    if isinstance(node, ast.Call):
-        node = node.func
-    if isinstance(node, ast.Attribute) and node.attr in ("shape", "size"):
-        return base_text(node.value)
-    return None
-
-
-def _note_guarded_copy(frame: Frame, node: ast.If, test: EqualityTest) -> None:
-    if node.orelse or len(node.body) != 1:
-        return
-    statement = node.body[0]
-    into, source = _copy_of(statement)
-    if into is not None and source is not None and {into, source} == set(test.texts):
-        frame.machine.facts.guarded_copies.setdefault(test.span, (test, into))
-
-
-def _copy_of(statement: ast.stmt) -> tuple[str | None, str | None]:
-    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        call = statement.value
-        if isinstance(call.func, ast.Attribute) and call.func.attr == "copy_" and call.args:
-            return base_text(call.func.value), base_text(call.args[0])
-    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript):
-        return base_text(statement.targets[0]), base_text(statement.value)
-    return None, None
 
 
 def _loop(frame: Frame, node: ast.For | ast.AsyncFor | ast.While) -> None:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.sampling import BatchControls, SamplingParams, sampling_law
+from engine.sampling.params import MIN_TOP_P
 
 CPU = torch.device("cpu")
 
@@ -69,7 +70,7 @@ def test_top_p_keeps_the_token_that_crosses_the_mass():
     logits = [math.log(p) for p in (0.5, 0.25, 0.125, 0.125)]
     assert law_of(logits, top_p=0.5) == pytest.approx([1.0, 0, 0, 0])
     assert law_of(logits, top_p=0.51) == pytest.approx([2 / 3, 1 / 3, 0, 0])
-    assert law_of(logits, top_p=1e-9) == pytest.approx([1.0, 0, 0, 0])
+    assert law_of(logits, top_p=MIN_TOP_P) == pytest.approx([1.0, 0, 0, 0])
 
 
 def test_a_low_temperature_and_impossible_tokens_make_no_nan():
