@@ -97,13 +97,13 @@ def test_ids_outside_their_vocabulary(level, dims: Dims, token: int) -> None:
 def test_an_idle_carrier_has_no_ids_to_judge(level, dims: Dims) -> None:
     level("full")
     none = torch.zeros(0, 2, dtype=torch.int64)
-    verifying(dims).verify(Verify(none, none[:, 0], none))
+    assert verifying(dims).verify(Verify(none, none[:, 0], none)).shape == (0,)
 
 
 @pytest.mark.parametrize("name", ["off", "warn", "strict"])
 def test_nothing_is_read_below_full(level, dims: Dims, name: str) -> None:
     level(name)
-    verifying(dims).verify(crossing(position=6, token=500))
+    assert verifying(dims).verify(crossing(position=6, token=500)).tolist() == [505] * 3
 
 
 def test_check_on_demand_includes_invariants(dims: Dims) -> None:
@@ -156,9 +156,10 @@ def test_values_without_data_of_their_own_are_not_read(level, dims: Dims) -> Non
         wide = lens[:, None].expand(3, 2)
         return step(Verify(wide, lens, wide))
 
-    torch.vmap(inside)(torch.full((4, 3), 5))
+    assert torch.vmap(inside)(torch.full((4, 3), 5)).shape == (4, 3)
     with torch.device("meta"):
-        step(Verify(torch.empty(3, 2).long(), torch.empty(3).long(), torch.empty(3, 2).long()))
+        empty = torch.empty(3, 2).long()
+        assert step(Verify(empty, empty[:, 0], empty)).shape == (3,)
 
 
 @pytest.mark.parametrize("kind", [torch.uint8, torch.uint16, torch.uint32, torch.int32])

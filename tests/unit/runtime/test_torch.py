@@ -156,8 +156,8 @@ def test_no_synchronisation_on_cuda(dims: Dims) -> None:
 
 
 def test_parameters_and_subclasses_are_tensors(dims: Dims) -> None:
-    made = worker(dims)
-    made.step(State(nn.Parameter(torch.zeros(3, 16)), torch.zeros(3, dtype=torch.int64)))
+    given = State(nn.Parameter(torch.zeros(3, 16)), torch.zeros(3, dtype=torch.int64))
+    assert worker(dims).step(given).hidden.sum() == 3 * 16
 
 
 def test_full_reads_no_data_that_is_not_there(level, dims: Dims) -> None:
@@ -168,12 +168,13 @@ def test_full_reads_no_data_that_is_not_there(level, dims: Dims) -> None:
         index: Annotated[Int64[Tensor, "bs topk"], ids("draft")],
         other: Int64[Tensor, "bs"],
         dims: Dims,
-    ) -> None: ...
+    ) -> tuple[int, ...]:
+        return tuple(index.shape)
 
     with torch.device("meta"):
-        marked(torch.zeros(3, 2).long(), torch.zeros(3).long(), dims)
+        assert marked(torch.zeros(3, 2).long(), torch.zeros(3).long(), dims) == (3, 2)
     with FakeTensorMode():
-        marked(torch.zeros(3, 2).long(), torch.zeros(3).long(), dims)
+        assert marked(torch.zeros(3, 2).long(), torch.zeros(3).long(), dims) == (3, 2)
 
 
 def test_full_traces_whole_inside_compile(level, dims: Dims) -> None:

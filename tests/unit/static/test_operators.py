@@ -184,11 +184,11 @@ def _truth(expression: str) -> object:
         return eval(expression, names)  # the expressions are this file's own
 
 
-def _agrees(value: Value, truth: object, expression: str) -> None:
+def assert_agrees(value: Value, truth: object, expression: str) -> None:
     if isinstance(truth, tuple | list) and isinstance(value, Sequence):
         assert len(value.items) == len(truth), expression
         for item, one in zip(value.items, truth, strict=True):
-            _agrees(item, one, expression)
+            assert_agrees(item, one, expression)
     elif isinstance(value, Tensor):
         assert isinstance(truth, torch.Tensor), expression
         if value.dims is not None:
@@ -206,7 +206,7 @@ def _agrees(value: Value, truth: object, expression: str) -> None:
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_rule_agrees_with_torch(expression: str) -> None:
     value = evaluate(_frame(), ast.parse(expression, mode="eval").body)
-    _agrees(value, _truth(expression), expression)
+    assert_agrees(value, _truth(expression), expression)
 
 
 def test_most_expressions_get_a_whole_shape() -> None:

@@ -51,7 +51,7 @@ class Twins:
         first.copy_(torch.randn(first.shape, generator=self.generator))
         second.copy_(first)
 
-    def compare(self, work: Block | Ragged, rows: int) -> None:
+    def check_equal(self, work: Block | Ragged, rows: int) -> None:
         q, k, v = (
             torch.randn(rows, heads, WIDTH, generator=self.generator).to(DEVICE)
             for heads in (HEADS, KV_HEADS, KV_HEADS)
@@ -88,7 +88,7 @@ def block(twins: Twins, prefixes: list[int], rows: int, tail: int, *, slack: int
 )
 def test_blocks(prefixes: list[int], rows: int, tail: int) -> None:
     twins = Twins(prefixes)
-    twins.compare(block(twins, prefixes, rows, tail, slack=9), len(prefixes) * rows)
+    twins.check_equal(block(twins, prefixes, rows, tail, slack=9), len(prefixes) * rows)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_blocks(prefixes: list[int], rows: int, tail: int) -> None:
 def test_ragged(prefixes: tuple[int, ...], extends: tuple[int, ...]) -> None:
     twins = Twins([prefix + extend for prefix, extend in zip(prefixes, extends, strict=True)])
     work = Ragged(req_rows=tuple(twins.rows), prefix_lens=prefixes, extend_lens=extends)
-    twins.compare(work, sum(extends))
+    twins.check_equal(work, sum(extends))
 
 
 def test_idle_rank() -> None:

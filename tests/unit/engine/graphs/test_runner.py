@@ -111,7 +111,9 @@ def test_buckets_share_no_tensor(dims: Dims) -> None:
 
 @pytest.mark.parametrize("kind", [VerifyBuffers, DraftStepBuffers, VerifyExtendBuffers])
 def test_buffers_have_the_widths_of_dims(kind: type[VerifyBuffers], dims: Dims) -> None:
-    kind.allocate(dims, 3, 40, CPU).check(dims)
+    buffers = kind.allocate(dims, 3, 40, CPU)
+    buffers.check(dims)
+    assert buffers.seq_lens.shape == (3,)
 
 
 def test_extend_buffers_carry_the_targets_width(dims: Dims) -> None:
