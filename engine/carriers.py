@@ -16,6 +16,7 @@ from torch import Tensor
 import engine.vocabulary  # noqa: F401  declares the engine's own axis names
 from engine.attention.base import Ragged
 from engine.sampling import RootLaw, TreeLaw
+from engine.transfer import HostCopy
 from shapecheck import Dims, carrier, contract, dtype, ids, invariant
 
 
@@ -239,6 +240,47 @@ class TargetRows:
 
 @carrier
 @dataclass(slots=True, kw_only=True)
+class DraftRoots:
+    """Where the draft loop starts: each request's first candidates and its committed length."""
+
+    topk_p: Float32[Tensor, "bs topk"]
+    topk_index: Annotated[Int64[Tensor, "bs topk"], ids("draft")]
+    hidden_states: Annotated[Float[Tensor, "bs recurrent_hidden"], dtype("draft")] | None
+    bonus_tokens: Annotated[Int64[Tensor, "bs"], ids("target")]
+    seq_lens: Int64[Tensor, "bs"]
+    req_rows_index: Int64[Tensor, "bs"]
+    max_seq_len: int
+
+    @classmethod
+    def of(cls, state: DraftState, rows: BatchRows) -> Self:
+        """The roots of these requests."""
+        return cls(
+            topk_p=state.topk_p,
+            topk_index=state.topk_index,
+            hidden_states=state.hidden_states,
+            bonus_tokens=state.bonus_tokens,
+            seq_lens=rows.seq_lens,
+            req_rows_index=rows.req_rows_index,
+            max_seq_len=rows.max_seq_len,
+        )
+
+
+@carrier
+@dataclass(slots=True, kw_only=True)
+class DraftTree:
+    """What the draft loop grows; the fields are those of a VerifyInput."""
+
+    draft_tokens: Annotated[Int64[Tensor, "bs num_draft_tokens"], ids("target")]
+    tree_mask: Bool[Tensor, "bs num_draft_tokens num_draft_tokens"]
+    positions: Int64[Tensor, "bs num_draft_tokens"]
+    next_child: Int64[Tensor, "bs num_draft_tokens"]
+    next_sibling: Int64[Tensor, "bs num_draft_tokens"]
+    draft_probs: TreeLaw | None
+    slots: Int64[Tensor, "bs num_draft_tokens"]
+
+
+@carrier
+@dataclass(slots=True, kw_only=True)
 class DraftStep:
     """One forward of the draft loop: K rows a request, each seeing the prefix and its ancestors.
 
@@ -306,6 +348,10 @@ class Emitted:
 
     tokens: Int64[Tensor, "bs accept_width"]
     lengths: Int32[Tensor, "bs"]
+
+    def to_host(self) -> HostCopy:
+        """Rows of accept_width tokens and their number, the one copy of an iteration; begun now."""
+        return HostCopy(torch.cat((self.tokens, self.lengths[:, None]), dim=1))
 
 
 def _joined(first: Tensor | None, second: Tensor | None) -> Tensor | None:

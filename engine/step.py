@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.carriers import BatchRows, DraftState, Emitted, PrefillOutput, VerifyOutput
+from engine.carriers import BatchRows, DraftState, PrefillOutput, VerifyOutput
 from engine.observe.metrics import Metrics
 from engine.phases.commit import Commit
 from engine.phases.prefill import Prefill
@@ -12,6 +12,7 @@ from engine.phases.verify import Verify
 from engine.proposers.base import Proposer
 from engine.sampling.batch import BatchSampling
 from engine.scheduler.prompts import PromptBatch
+from engine.transfer import HostCopy
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,14 +46,18 @@ class Step:
             draft_input = prompts.draft_input(output.hidden_states, bonus)
             return output, self.proposer.after_prefill(draft_input, sampling)
 
-    def iterate(self, live: Live) -> tuple[Emitted, VerifyOutput]:
-        """Every request grows by its accepted tokens; with no requests each forward has no rows."""
+    def iterate(self, live: Live) -> tuple[HostCopy, VerifyOutput]:
+        """Every request grows by its accepted tokens; with no requests each forward has no rows.
+
+        The new tokens are on their way to the host while the draft still reads them.
+        """
         with self.metrics.time("draft decode"):
             tree = self.proposer.propose(live.state, live.rows, live.sampling)
         with self.metrics.time("verify"):
             verified = self.verify.run(tree, live.sampling)
         with self.metrics.time("commit"):
             extend, emitted = self.commit.run(tree, verified, live.rows)
+            tokens = emitted.to_host()
         with self.metrics.time("draft extend"):
             live.state = self.proposer.after_verify(extend, live.sampling)
-        return emitted, verified
+        return tokens, verified

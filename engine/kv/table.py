@@ -12,6 +12,7 @@ from torch import Tensor
 
 from engine.errors import EngineError
 from engine.kv.allocate import zeros
+from engine.transfer import to_device
 
 PAD_ROW = 0
 
@@ -54,13 +55,14 @@ class RequestTable:
         """Positions [start, start + len(slots)) of the row are held by these slots."""
         if slots:
             values = torch.tensor(slots, dtype=torch.int64)
-            self.slots_PM[row, start : start + len(slots)] = values.to(self.slots_PM.device)
+            values = to_device(values, self.slots_PM.device)
+            self.slots_PM[row, start : start + len(slots)] = values
 
     def write_many(self, rows: Sequence[int], columns: Sequence[int], slots: Sequence[int]) -> None:
         """Entry i: position columns[i] of row rows[i] is held by slots[i]; one copy for all."""
         if slots:
             entries = torch.tensor([list(rows), list(columns), list(slots)], dtype=torch.int64)
-            where, column, slot = entries.to(self.slots_PM.device)
+            where, column, slot = to_device(entries, self.slots_PM.device)
             self.slots_PM[where, column] = slot
 
     def read(self, row: int, start: int, end: int) -> list[int]:

@@ -14,6 +14,7 @@ from engine.proposers.base import Parts
 from engine.proposers.chain import ChainProposer
 from engine.proposers.ngram import NgramIndex
 from engine.sampling.batch import BatchSampling
+from engine.transfer import to_device
 from shapecheck import contract
 
 
@@ -32,7 +33,9 @@ class NgramProposer(ChainProposer):
         count = self.dims["num_draft_tokens"] - 1
         found = [self._indices[row].propose(count).tokens for row in rows.rows_on_host]
         guesses_BN = torch.tensor(found, dtype=torch.int64).view(len(found), count)
-        tokens_BN = torch.cat((state.bonus_tokens[:, None], guesses_BN.to(self.device)), dim=1)
+        tokens_BN = torch.cat(
+            (state.bonus_tokens[:, None], to_device(guesses_BN, self.device)), dim=1
+        )
         return self.chain(tokens_BN, rows)
 
     def has_guess(self, rows: Sequence[int]) -> bool:

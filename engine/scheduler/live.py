@@ -11,6 +11,7 @@ from engine.sampling import BatchControls, TokenCounts
 from engine.sampling.batch import BatchSampling
 from engine.scheduler.request import Request
 from engine.step import Live
+from engine.transfer import to_device
 
 
 class Running:
@@ -31,7 +32,7 @@ class Running:
         kept = [row for row, one in enumerate(self.requests) if id(one) in wanted]
         if len(kept) == len(self.requests):
             return
-        index = torch.tensor(kept, dtype=torch.int64).to(self.device)
+        index = to_device(torch.tensor(kept, dtype=torch.int64), self.device)
         self._set([self.requests[row] for row in kept], self._live.state.filter(index))
 
     def live(self) -> Live:
@@ -54,8 +55,8 @@ class Running:
         rows = [request.row for request in requests]
         lens = [request.computed for request in requests]
         return BatchRows(
-            req_rows_index=torch.tensor(rows, dtype=torch.int64).to(self.device),
-            seq_lens=torch.tensor(lens, dtype=torch.int64).to(self.device),
+            req_rows_index=to_device(torch.tensor(rows, dtype=torch.int64), self.device),
+            seq_lens=to_device(torch.tensor(lens, dtype=torch.int64), self.device),
             max_seq_len=max(lens, default=0),
             rows_on_host=tuple(rows),
         )

@@ -14,6 +14,7 @@ from torch import Tensor
 from engine.attention.base import Ragged
 from engine.carriers import PrefillExtendInput, PrefillInput
 from engine.scheduler.request import Request
+from engine.transfer import to_device
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,4 +96,4 @@ class PromptBatch:
         return self._ids([len(request.tokens) for request in self.ending])
 
     def _ids(self, values: Sequence[int]) -> Tensor:
-        return torch.tensor(values, dtype=torch.int64).to(self.device)
+        return to_device(torch.tensor(values, dtype=torch.int64), self.device)

@@ -151,8 +151,7 @@ class Scheduler:
             step = self.narrow
         emitted, verified = step.iterate(live)
         with self.metrics.time("read back"):
-            # The one copy from the device in an iteration.
-            table = torch.cat((emitted.tokens, emitted.lengths[:, None]), dim=1).tolist()
+            table = emitted.tolist()
         logprobs = path_logprobs(requests, verified)
         tokens = [row[: row[-1]] for row in table]
         self.metrics.count_iteration([len(row) for row in tokens])
