@@ -25,6 +25,9 @@ class EngineConfig(BaseModel):
 
     `drafting` says how a draft's candidates come about: "best" takes its most probable tokens,
     "drawn" samples them from its law, which accepts more under a temperature. Both are lossless.
+    `graphs` replays forwards on static buffers, on CUDA as graphs; None means on CUDA only.
+    `backend` "auto" takes the Triton kernels for 16-bit models on CUDA. `batch_invariant` makes
+    the tokens of a request independent of what runs beside it, bit for bit, at some cost.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -49,7 +52,9 @@ class EngineConfig(BaseModel):
     prefill_chunk: int = Field(default=512, ge=1)
     prefix_cache: bool = True
     prefix_block: int = Field(default=16, ge=1)
-    graphs: bool = False
+    graphs: bool | None = None
+    backend: Literal["auto", "torch", "triton"] = "auto"
+    batch_invariant: bool = False
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -87,6 +92,11 @@ class EngineConfig(BaseModel):
             raise EngineError(f"{where}: {message}" if where else message) from None
         _check_device(config.device)
         return config
+
+    @property
+    def replays(self) -> bool:
+        """Whether forwards run on static buffers."""
+        return self.device.startswith("cuda") if self.graphs is None else self.graphs
 
     @property
     def torch_dtype(self) -> torch.dtype:

@@ -8,11 +8,12 @@ from dataclasses import replace
 
 import torch
 
-from engine.attention.sdpa import SdpaBackend
+from engine.backend import Backend
 from engine.config import EngineConfig
 from engine.dims import Memory, build_dims, check_draft, check_target
 from engine.errors import EngineError
 from engine.graphs.buffers import VerifyBuffers
+from engine.graphs.captured import Captured
 from engine.graphs.runner import Graphs, Replayed
 from engine.kv.memory import KVMemory
 from engine.kv.pool import KVPool
@@ -50,6 +51,7 @@ class Engine:
         self.pair = pair
         self.config = config
         self.metrics = Metrics()
+        self.backend = Backend.of(config)
         device = torch.device(config.device)
         self.max_context = config.context(pair.target.config)
         columns = config.columns(pair.target.config)
@@ -70,7 +72,7 @@ class Engine:
             check_draft(self.dims, inner)
             self.draft_pool = self._pool(pair.draft.config, memory)
             self.draft_pool.as_draft().check(self.dims)
-            draft_attention = SdpaBackend(self.draft_pool, self.table)
+            draft_attention = self.backend.attention(self.draft_pool, self.table)
         parts = Parts(
             config=config,
             dims=self.dims,
@@ -102,7 +104,7 @@ class Engine:
     def _step(self, proposer: Proposer, parts: Parts) -> Step:
         """The phases around a proposer, all with its Dims."""
         dims, target, feed = parts.dims, self.pair.target, proposer.feed
-        attention = SdpaBackend(self.target_pool, self.table)
+        attention = self.backend.attention(self.target_pool, self.table)
         forward = VerifyForward(target=target, attention=attention, feed=feed)
         return Step(
             prefill=Prefill(dims=dims, target=target, attention=attention, feed=feed),
@@ -120,16 +122,18 @@ class Engine:
         """A step of plain decoding over the same memory, with a Dims of its own."""
         one = (1, "plain decoding verifies the root alone")
         dims = parts.dims.with_sizes(num_draft_tokens=one, accept_width=one)
-        narrow = replace(parts, dims=dims, graphs=self._graphs(dims))
+        # One memory pool for all graphs of an engine.
+        narrow = replace(parts, dims=dims, graphs=replace(parts.graphs, dims=dims))
         return self._step(PlainProposer.build(narrow), narrow)
 
     def _graphs(self, dims: Dims) -> Graphs:
-        kind = Replayed if self.config.graphs else Graphs
-        return kind(
+        device = torch.device(self.config.device)
+        kind = Captured if device.type == "cuda" else Replayed
+        return (kind if self.config.replays else Graphs)(
             dims=dims,
             max_requests=self.config.max_requests,
             max_seq_len=self.max_context,
-            device=torch.device(self.config.device),
+            device=device,
         )
 
     def _pool(self, model: ModelConfig, memory: Memory) -> KVPool:

@@ -6,7 +6,9 @@ Q query heads   C key/value heads   E head width   S splits
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -17,28 +19,55 @@ from engine.kernels.paged_attention import mask_words, paged_attention
 from engine.kernels.prefill_attention import prefill_attention
 from engine.kv.pool import KVPool
 from engine.kv.table import RequestTable
+from engine.transfer import to_device
 
 WIDEST_TAIL = 64
 """A row's tail mask is one word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BlockPlan(AttentionPlan):
-    """R rows of each request; a fused forward writes the pool itself and only reads here."""
+class PagedPlan(AttentionPlan):
+    """A fused forward writes its keys and values to `slots_T` itself, and only reads here."""
 
     pool: KVPool
-    work: Block
     table_PM: Tensor
     slots_T: Tensor
-    word_T: Tensor
-    split: int
 
     def attend(self, layer: int, q_TQE: Tensor, k_TCE: Tensor, v_TCE: Tensor) -> Tensor:
         self.pool.store(layer, self.slots_T, k_TCE, v_TCE)
         return self.read(layer, q_TQE.contiguous())
 
+    @abstractmethod
     def read(self, layer: int, q_TQE: Tensor, *, chained: bool = False) -> Tensor:
         """Attention (T, Q, E) over what is in the pool, this forward's keys and values included."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockPlan(PagedPlan):
+    """R rows of each request."""
+
+    work: Block
+    word_T: Tensor
+    split: int
+
+    def parts(self, tokens: int) -> Iterator[tuple[slice, BlockPlan]]:
+        """Plans of whole requests, each of at most so many rows (one request at least)."""
+        requests, rows = self.work.slots_BR.shape
+        step = max(1, tokens // rows)
+        for first in range(0, requests, step):
+            some, taken = slice(first, first + step), slice(first * rows, (first + step) * rows)
+            work = replace(
+                self.work,
+                req_rows_B=self.work.req_rows_B[some],
+                prefix_lens_B=self.work.prefix_lens_B[some],
+                slots_BR=self.work.slots_BR[some],
+                tail_slots_BW=self.work.tail_slots_BW[some],
+                mask_BRW=self.work.mask_BRW[some],
+            )
+            part = replace(self, work=work, slots_T=self.slots_T[taken], word_T=self.word_T[taken])
+            yield taken, part
+
+    def read(self, layer: int, q_TQE: Tensor, *, chained: bool = False) -> Tensor:
         tokens, heads, width = q_TQE.shape
         longest = self.work.max_prefix + self.work.tail_slots_BW.shape[1]
         splits = max(1, -(-longest // self.split))
@@ -61,19 +90,15 @@ class BlockPlan(AttentionPlan):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _RaggedPlan(AttentionPlan):
-    pool: KVPool
-    table_PM: Tensor
-    slots_T: Tensor
+class _RaggedPlan(PagedPlan):
     row_B: Tensor
     prefix_B: Tensor
     start_B1: Tensor
     longest: int
 
-    def attend(self, layer: int, q_TQE: Tensor, k_TCE: Tensor, v_TCE: Tensor) -> Tensor:
-        self.pool.store(layer, self.slots_T, k_TCE, v_TCE)
+    def read(self, layer: int, q_TQE: Tensor, *, chained: bool = False) -> Tensor:
         return prefill_attention(
-            q_TQE.contiguous(),
+            q_TQE,
             self.pool.keys_ZCE[layer],
             self.pool.values_ZCE[layer],
             table_PM=self.table_PM,
@@ -114,14 +139,14 @@ class TritonBackend(AttentionBackend):
         ]
         lengths = torch.tensor([0, *work.extend_lens], dtype=torch.int64)
         rows = torch.tensor([work.req_rows, work.prefix_lens], dtype=torch.int64)
-        row_B, prefix_B = rows.to(table_PM.device)
+        row_B, prefix_B = to_device(rows, table_PM.device)
         return _RaggedPlan(
             pool=self.pool,
             table_PM=table_PM,
             slots_T=torch.cat(written),
             row_B=row_B,
             prefix_B=prefix_B,
-            start_B1=lengths.cumsum(0).to(table_PM.device),
+            start_B1=to_device(lengths.cumsum(0), table_PM.device),
             longest=max(work.extend_lens),
         )
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Annotated, Self
 
 import torch
-from jaxtyping import Bool, Float, Int32, Int64
+from jaxtyping import Bool, Float, Float32, Int32, Int64
 from torch import Tensor
 
-from engine.carriers import DraftStep, VerifyExtendInput, VerifyRows
+from engine.carriers import DraftRoots, DraftStep, VerifyExtendInput, VerifyRows
 from shapecheck import Dims, contract, dtype, graph_buffers, ids
 
 
@@ -54,10 +54,48 @@ class VerifyBuffers:
         self.tree_mask[live:] = torch.eye(width, dtype=torch.bool, device=self.tree_mask.device)
 
 
+@graph_buffers(live=DraftRoots)
+@dataclass(slots=True, kw_only=True)
+class DraftRootsBuffers:
+    """What the draft decode graph reads when it holds the whole loop."""
+
+    topk_p: Float32[Tensor, "padded_bs topk"]
+    topk_index: Annotated[Int64[Tensor, "padded_bs topk"], ids("draft")]
+    hidden_states: Annotated[Float[Tensor, "padded_bs recurrent_hidden"], dtype("draft")] | None
+    bonus_tokens: Annotated[Int64[Tensor, "padded_bs"], ids("target")]
+    seq_lens: Int64[Tensor, "padded_bs"]
+    req_rows_index: Int64[Tensor, "padded_bs"]
+    max_seq_len: int
+
+    @classmethod
+    @contract(phase="draft_decode")
+    def allocate(cls, dims: Dims, rows: int, max_seq_len: int, device: torch.device) -> Self:
+        """Buffers of this many rows, all of them padding."""
+        topk = dims["topk"]
+        return cls(
+            topk_p=torch.zeros(rows, topk, device=device),
+            topk_index=_ids(rows, topk, device=device),
+            hidden_states=_hidden(rows, dims.get("recurrent_hidden"), dims.draft_dtype, device),
+            bonus_tokens=_ids(rows, device=device),
+            seq_lens=_ids(rows, device=device),
+            req_rows_index=_ids(rows, device=device),
+            max_seq_len=max_seq_len,
+        )
+
+    def pad(self, live: int) -> None:
+        """Rows from `live` on are padding."""
+        for tensor in (self.topk_p, self.topk_index, self.bonus_tokens):
+            tensor[live:].zero_()
+        self.seq_lens[live:].zero_()
+        self.req_rows_index[live:].zero_()
+        if self.hidden_states is not None:
+            self.hidden_states[live:].zero_()
+
+
 @graph_buffers(live=DraftStep)
 @dataclass(slots=True, kw_only=True)
 class DraftStepBuffers:
-    """What the draft decode graph reads; every step of the loop replays the same one."""
+    """What a graph of one draft forward reads; every step of the loop replays the same one."""
 
     input_ids: Annotated[Int64[Tensor, "padded_bs topk"], ids("target")]
     positions: Int64[Tensor, "padded_bs topk"]

@@ -1,8 +1,9 @@
 """Graphs: forwards as they are, or replayed on static buffers of the smallest fitting bucket.
 
-A CPU has no graphs to capture. The replay here does everything else that a captured graph does:
-the same buffers, the same copy-in and its checks, the same padding, one set of outputs that the
-next replay overwrites, and a clone of the live rows. What breaks under a graph breaks in a test.
+A CPU has no graphs to capture. The replay here does everything else that a captured graph does
+(engine.graphs.captured): the same buffers, the same copy-in and its checks, the same padding, one
+set of outputs that the next replay overwrites, and a clone of the live rows. What breaks under a
+graph breaks in a test.
 """
 
 from __future__ import annotations
@@ -56,10 +57,22 @@ class Replayed(Graphs):
         sizes = [1]
         while sizes[-1] < self.max_requests:
             sizes.append(min(2 * sizes[-1], self.max_requests))
-        sets = [buffers.allocate(self.dims, size, self.max_seq_len, self.device) for size in sizes]
-        for one in sets:
-            one.check(self.dims)
-        return Runner([Bucket(forward, one, size) for size, one in zip(sizes, sets, strict=True)])
+        # The largest first: what it allocates is room enough for the others.
+        buckets = [self._bucket(forward, buffers, size) for size in reversed(sizes)]
+        return Runner(buckets[::-1])
+
+    def _bucket(
+        self, forward: Callable[[Live], Out], buffers: type[Buffers], size: int
+    ) -> Bucket[Live, Out]:
+        static = buffers.allocate(self.dims, size, self.max_seq_len, self.device)
+        static.check(self.dims)
+        return self.bucket(forward, static, size)
+
+    def bucket(
+        self, forward: Callable[[Live], Out], static: Buffers, size: int
+    ) -> Bucket[Live, Out]:
+        """How a bucket replays."""
+        return Bucket(forward, static, size)
 
 
 class Bucket(Generic[Live, Out]):
@@ -74,12 +87,14 @@ class Bucket(Generic[Live, Out]):
     def __call__(self, live: Live, rows: int) -> Out:
         """The outputs of the live rows, cloned out of the static ones."""
         self.buffers.fill(live)
-        self.buffers.pad(rows)
-        self._replay()
+        if rows < self.size:
+            self.buffers.pad(rows)
+        self.replay()
         assert self.outputs is not None, "a replay leaves outputs"
         return _map(self.outputs, lambda out: out[: len(out) // self.size * rows].clone())
 
-    def _replay(self) -> None:
+    def replay(self) -> None:
+        """`outputs` are those of the buffers."""
         # The buffers have the fields of the live carrier, which is all the forward reads.
         fresh = self.forward(self.buffers)  # pyright: ignore[reportArgumentType]
         if self.outputs is None:

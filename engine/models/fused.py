@@ -1,7 +1,8 @@
-"""FusedLM: the CausalLM whose narrow forwards run through the Triton kernels.
+"""FusedLM: the CausalLM whose forwards run through the Triton kernels.
 
 A forward of at most 32 rows is bound by reading weights, and there each layer is six kernels that
-hand rows over without a norm of their own. Wider forwards, and prefill, are the model's as it is.
+hand rows over without a norm of their own. Wider forwards, and prefill, take their products from
+torch and the rest from kernels of whole rows.
 
 T rows of the forward   H hidden size   Q query heads   C key/value heads   E head width
 U feed-forward width   X width of the hidden states fed to a draft   V vocabulary
@@ -13,7 +14,8 @@ import torch
 from torch import Tensor
 
 from engine.attention.base import AttentionPlan
-from engine.attention.triton_paged import BlockPlan
+from engine.attention.triton_paged import BlockPlan, PagedPlan
+from engine.kernels.activation import silu_mul
 from engine.kernels.embedding import BLOCK_H, embed_rows
 from engine.kernels.gated_rows import gated_rows
 from engine.kernels.launch import overlaps
@@ -51,9 +53,54 @@ class FusedLM(CausalLM):
         self.invariant = invariant
 
     def forward(self, ids_T: Tensor, positions_T: Tensor, plan: AttentionPlan) -> Hidden:
-        tokens = len(ids_T)
-        if not isinstance(plan, BlockPlan) or tokens > WIDEST or self.config.mlp_bias:
+        if not isinstance(plan, PagedPlan) or self.config.mlp_bias:
             return super().forward(ids_T, positions_T, plan)
+        if isinstance(plan, BlockPlan):
+            if len(ids_T) <= WIDEST:
+                return self._narrow(ids_T, positions_T, plan)
+            if self.invariant:
+                return self._in_parts(ids_T, positions_T, plan)
+        return self._wide(ids_T, positions_T, plan)
+
+    def _in_parts(self, ids_T: Tensor, positions_T: Tensor, plan: BlockPlan) -> Hidden:
+        """Some requests at a time, so that every row takes the kernels of a narrow forward."""
+        done = [
+            self._narrow(ids_T[taken], positions_T[taken], part)
+            for taken, part in plan.parts(WIDEST)
+        ]
+        kept = [part.aux_TX for part in done if part.aux_TX is not None]
+        return Hidden(
+            rows_TH=torch.cat([part.rows_TH for part in done]),
+            aux_TX=torch.cat(kept) if kept else None,
+        )
+
+    def _wide(self, ids_T: Tensor, positions_T: Tensor, plan: PagedPlan) -> Hidden:
+        layers = [layer for layer in self.layers if isinstance(layer, DecoderLayer)]
+        gains = [*(_gain(layer) for layer in layers), self.norm.weight_H]
+        kept: dict[int, Tensor] = {}
+        eps = self.config.norm_eps
+        hidden_TH, read_TH = rms_norm(self.embedding(ids_T), gains[0], eps=eps)
+        for number, (layer, next_gain_H) in enumerate(zip(layers, gains[1:], strict=True)):
+            if number in self.aux_layers:
+                kept[number] = hidden_TH
+            attention = layer.attention
+            query_TQE = self._rotated(attention, attention.qkv(read_TH), positions_T, plan)
+            mixed_TQE = plan.read(attention.layer, query_TQE)
+            hidden_TH, read_TH = rms_norm(
+                attention.out(mixed_TQE.flatten(1)), layer.post_norm.weight_H, eps=eps,
+                residual_TH=hidden_TH,
+            )  # fmt: skip
+            hidden_TH, read_TH = rms_norm(
+                layer.mlp.down(silu_mul(layer.mlp.gate_up(read_TH))), next_gain_H, eps=eps,
+                residual_TH=hidden_TH,
+            )  # fmt: skip
+        return Hidden(rows_TH=read_TH, aux_TX=self._aux(kept))
+
+    def _aux(self, kept: dict[int, Tensor]) -> Tensor | None:
+        return torch.cat([kept[n] for n in self.aux_layers], dim=-1) if kept else None
+
+    def _narrow(self, ids_T: Tensor, positions_T: Tensor, plan: BlockPlan) -> Hidden:
+        tokens = len(ids_T)
         layers = [layer for layer in self.layers if isinstance(layer, DecoderLayer)]
         hidden_TH = torch.empty(tokens, self.config.hidden, device=self.device, dtype=self.dtype)
         scaled_TH = torch.empty_like(hidden_TH)
@@ -70,8 +117,7 @@ class FusedLM(CausalLM):
         _, rows_TH = rms_norm(
             hidden_TH, self.norm.weight_H, eps=self.config.norm_eps, chained=overlaps()
         )
-        aux_TX = torch.cat([kept[n] for n in self.aux_layers], dim=-1) if kept else None
-        return Hidden(rows_TH=rows_TH, aux_TX=aux_TX)
+        return Hidden(rows_TH=rows_TH, aux_TX=self._aux(kept))
 
     def _layer(
         self,
@@ -115,16 +161,11 @@ class FusedLM(CausalLM):
         size = (tokens, attention.heads, attention.head_dim)
         qkv, eps = attention.qkv, self.config.norm_eps
         tile = self._tile(Product.QKV, qkv, tokens)
-        tables = {"cos_MF": self.rotary.cos_MF, "sin_MF": self.rotary.sin_MF}
-        pool = {
-            "key_ZCE": plan.pool.keys_ZCE[attention.layer],
-            "value_ZCE": plan.pool.values_ZCE[attention.layer],
-        }
         if attention.q_norm is None or attention.k_norm is None:
             return qkv_rows(
-                rows, qkv.weight_OI, tile=tile, **tables, position_T=positions_T,
-                slot_T=plan.slots_T, out_TQE=rows.x_TI.new_empty(size), **pool, eps=eps,
-                bias_O=qkv.bias_O, chained=overlaps(),
+                rows, qkv.weight_OI, tile=tile, **self._stores(attention, plan),
+                position_T=positions_T, slot_T=plan.slots_T, out_TQE=rows.x_TI.new_empty(size),
+                eps=eps, bias_O=qkv.bias_O, chained=overlaps(),
             )  # fmt: skip
         # A norm over each head needs the whole head, which no program of qkv_rows holds.
         outputs = qkv.weight_OI.shape[0]
@@ -132,15 +173,42 @@ class FusedLM(CausalLM):
             rows, qkv.weight_OI, tile=tile, out_TO=rows.x_TI.new_empty(tokens, outputs), eps=eps,
             bias_O=qkv.bias_O, chained=overlaps(),
         )  # fmt: skip
+        return self._rotated(attention, x_TO, positions_T, plan, chained=overlaps())
+
+    def _rotated(
+        self,
+        attention: Attention,
+        x_TO: Tensor,
+        positions_T: Tensor,
+        plan: PagedPlan,
+        *,
+        chained: bool = False,
+    ) -> Tensor:
+        """Queries (T, Q, E) of projected rows; keys and values are in their slots of the pool."""
+        gains, eps = None, 0.0
+        if attention.q_norm is not None and attention.k_norm is not None:
+            gains = (attention.q_norm.weight_H, attention.k_norm.weight_H)
+            eps = attention.q_norm.eps
+        heads = attention.heads + 2 * attention.kv_heads
         return rotate_store(
-            x_TO.view(tokens, -1, attention.head_dim), **tables, position_T=positions_T,
-            slot_T=plan.slots_T, **pool, eps=attention.q_norm.eps,
-            gains=(attention.q_norm.weight_H, attention.k_norm.weight_H), chained=overlaps(),
+            x_TO.view(len(x_TO), heads, attention.head_dim), **self._stores(attention, plan),
+            position_T=positions_T, slot_T=plan.slots_T, eps=eps, gains=gains, chained=chained,
         )  # fmt: skip
+
+    def _stores(self, attention: Attention, plan: PagedPlan) -> dict[str, Tensor]:
+        """The rotary tables, and the pool of this layer."""
+        return {
+            "cos_MF": self.rotary.cos_MF,
+            "sin_MF": self.rotary.sin_MF,
+            "key_ZCE": plan.pool.keys_ZCE[attention.layer],
+            "value_ZCE": plan.pool.values_ZCE[attention.layer],
+        }
 
     def logits(self, rows_TH: Tensor) -> Tensor:
         """(T, H) after the final norm -> (T, V) fp32."""
         tokens, weight_VH = len(rows_TH), self.head.weight_VH
+        if tokens > WIDEST and self.invariant:
+            return torch.cat([self.logits(part) for part in rows_TH.split(WIDEST)])
         if not 0 < tokens <= WIDEST:
             return super().logits(rows_TH)
         out_TV = torch.empty(tokens, len(weight_VH), device=rows_TH.device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -47,16 +48,18 @@ def load_model(
 def build_model(
     config: ModelConfig,
     *,
+    kind: Callable[..., CausalLM] | None = None,
     role: Role = "target",
     dtype: torch.dtype = torch.float32,
     device: torch.device | str = "cpu",
     length: int | None = None,
     aux_layers: tuple[int, ...] = (),
 ) -> CausalLM:
-    """The model of `config` with its weights allocated and not yet set."""
+    """The model of `config` with its weights allocated and not yet set; `kind` is its class."""
+    kind = kind or MODELS[config.family]
     try:
         with torch.device(device):
-            model = MODELS[config.family](config, role=role, length=length, aux_layers=aux_layers)
+            model = kind(config, role=role, length=length, aux_layers=aux_layers)
     except RuntimeError as error:  # a full host and a full GPU alike
         raise CheckpointError(
             f"{config.source}: {device} has no memory for a model of these sizes ({error}); "

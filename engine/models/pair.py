@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from engine.backend import Backend
 from engine.config import EngineConfig, as_path
 from engine.models.base import DraftModel, StandaloneDraft
 from engine.models.config import ModelConfig, read_config
@@ -113,6 +114,7 @@ def _build(
     """The model, its weights not yet set; a draft has to reach as far as its target does."""
     return build_model(
         model,
+        kind=Backend.of(config).language_model(model.family),
         role="draft" if role == "draft" else "target",
         dtype=config.torch_dtype,
         device=config.device,

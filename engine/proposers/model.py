@@ -13,11 +13,12 @@ from engine.carriers import (
     VerifyExtendInput,
     VerifyInput,
 )
-from engine.graphs.buffers import DraftStepBuffers, VerifyExtendBuffers
+from engine.graphs.buffers import DraftRootsBuffers, DraftStepBuffers, VerifyExtendBuffers
 from engine.models.base import DraftModel
 from engine.phases.accept import AcceptChosen, AcceptDrawn
-from engine.phases.draft_decode import DraftDecode, StepForward
+from engine.phases.draft_decode import DraftDecode, Grow
 from engine.phases.draft_extend import DraftExtend, VerifyExtendForward
+from engine.phases.draft_loop import DraftLoop, StepForward
 from engine.proposers.base import Parts, Proposer
 from engine.proposers.candidates import Chosen, Drawn
 from engine.sampling import HotVocab
@@ -37,17 +38,17 @@ class ModelProposer(Proposer):
         vocab = self.vocab_of(parts.draft)
         self.candidates = Drawn(topk) if drawn else Chosen(topk)
         self.accept = AcceptDrawn(parts.dims, vocab) if drawn else AcceptChosen(parts.dims)
-        self.decode = DraftDecode(
+        step = StepForward(draft=parts.draft, attention=parts.attention, shift=self.shift)
+        self.loop = DraftLoop(
             dims=parts.dims,
             table=parts.table,
-            forward=parts.graphs.wrap(
-                StepForward(draft=parts.draft, attention=parts.attention, shift=self.shift),
-                DraftStepBuffers,
-            ),
+            forward=parts.graphs.wrap(step, DraftStepBuffers) if drawn else step,
             shift=self.shift,
             vocab=vocab,
             candidates=self.candidates,
         )
+        grow = self.loop if drawn else self._replayed_loop(parts)
+        self.decode = DraftDecode(dims=parts.dims, grow=grow)
         self.extend = DraftExtend(
             dims=parts.dims,
             draft=parts.draft,
@@ -63,6 +64,12 @@ class ModelProposer(Proposer):
             ),
             candidates=self.candidates,
         )
+
+    def _replayed_loop(self, parts: Parts) -> Grow:
+        """The whole loop in one graph: choosing candidates reads no sampling and leaves no law."""
+        nothing = BatchSampling.idle(self.device)
+        replay = parts.graphs.wrap(lambda roots: self.loop(roots, nothing, None), DraftRootsBuffers)
+        return lambda roots, sampling, law: replay(roots)
 
     def vocab_of(self, draft: DraftModel) -> HotVocab:
         """How draft ids become target ids: as they are unless overridden."""

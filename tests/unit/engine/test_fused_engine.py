@@ -7,11 +7,8 @@ import torch
 
 pytest.importorskip("triton", reason="the kernels are Triton's")
 
-import engine.engine
-from engine.attention.triton_paged import TritonBackend
 from engine.llm import LLM
 from engine.models.fused import FusedLM
-from engine.models.registry import MODELS
 from engine.sampling import SamplingParams
 
 PROMPT, PARAMS = (5, 6, 7, 8), SamplingParams(max_tokens=2)
@@ -19,10 +16,8 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 @pytest.mark.parametrize(("algorithm", "topk", "width"), [("eagle3", 1, 2), ("standalone", 2, 3)])
-def test_same_tokens(
-    algorithm: str, topk: int, width: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def tokens() -> tuple[int, ...]:
+def test_same_tokens(algorithm: str, topk: int, width: int) -> None:
+    def tokens(backend: str) -> tuple[int, ...]:
         llm = LLM(
             "tiny",
             algorithm=algorithm,
@@ -33,11 +28,9 @@ def test_same_tokens(
             max_requests=1,
             graphs=True,
             device=DEVICE,
+            backend=backend,
         )
+        assert isinstance(llm.engine.pair.target, FusedLM) == (backend == "triton")
         return llm.generate([PROMPT], PARAMS)[0].token_ids
 
-    plain = tokens()
-    for family in MODELS:
-        monkeypatch.setitem(MODELS, family, FusedLM)  # type: ignore[arg-type]  # a dict inside
-    monkeypatch.setattr(engine.engine, "SdpaBackend", TritonBackend)
-    assert tokens() == plain
+    assert tokens("triton") == tokens("torch")

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 import engine.carriers as carriers
-from engine.carriers import VerifyInput
+from engine.carriers import DraftTree
 from engine.errors import EngineError
 from engine.kv.pool import KVPool
 from engine.llm import LLM
@@ -89,10 +89,10 @@ def test_target_fed_without_num_aux(eagle3: LLM) -> None:
 
 def test_tree_as_wide_as_a_chain(eagle3: LLM, monkeypatch: pytest.MonkeyPatch) -> None:
     """S+1 nodes where K > 1 makes it N."""
-    decode = eagle3.engine.scheduler.step.proposer.decode
+    loop = eagle3.engine.scheduler.step.proposer.loop
     width = eagle3.engine.dims["num_steps"] + 1
 
-    def narrow(tree: VerifyInput) -> VerifyInput:
+    def narrow(tree: DraftTree) -> DraftTree:
         return replace(
             tree,
             draft_tokens=tree.draft_tokens[:, :width],
@@ -103,7 +103,7 @@ def test_tree_as_wide_as_a_chain(eagle3: LLM, monkeypatch: pytest.MonkeyPatch) -
             slots=tree.slots[:, :width],
         )
 
-    change(monkeypatch, decode, "_tree", narrow)
+    change(monkeypatch, loop, "_tree", narrow)
     text = caught(eagle3)
     assert "DraftDecode.run" in text
     assert "num_draft_tokens is 8" in text
@@ -158,18 +158,18 @@ def test_pool_with_the_other_models_heads(eagle3: LLM) -> None:
 
 
 def test_first_draft_position_off_by_one(eagle3: LLM, monkeypatch: pytest.MonkeyPatch) -> None:
-    decode = eagle3.engine.scheduler.step.proposer.decode
-    change(monkeypatch, decode, "_tree", lambda tree: replace(tree, positions=tree.positions + 1))
+    loop = eagle3.engine.scheduler.step.proposer.loop
+    change(monkeypatch, loop, "_tree", lambda tree: replace(tree, positions=tree.positions + 1))
     text = caught(eagle3)
     assert "positions_follow_depth" in text
     assert "DraftDecode.run" in text
 
 
 def test_slots_of_two_requests_overlap(eagle3: LLM, monkeypatch: pytest.MonkeyPatch) -> None:
-    decode = eagle3.engine.scheduler.step.proposer.decode
+    loop = eagle3.engine.scheduler.step.proposer.loop
     change(
         monkeypatch,
-        decode,
+        loop,
         "_tree",
         lambda tree: replace(tree, slots=tree.slots[:1].expand(tree.slots.shape)),
     )
@@ -179,10 +179,10 @@ def test_slots_of_two_requests_overlap(eagle3: LLM, monkeypatch: pytest.MonkeyPa
 
 def test_draft_ids_given_to_the_target(eagle3: LLM, monkeypatch: pytest.MonkeyPatch) -> None:
     """Out of range is what `full` can see of it: here ids beyond the target's vocabulary."""
-    decode = eagle3.engine.scheduler.step.proposer.decode
+    loop = eagle3.engine.scheduler.step.proposer.loop
     change(
         monkeypatch,
-        decode,
+        loop,
         "_tree",
         lambda tree: replace(tree, draft_tokens=tree.draft_tokens + 258),
     )

@@ -8,6 +8,7 @@ from torch import Tensor
 
 pytest.importorskip("triton", reason="the fused forward is Triton's")
 
+import engine.models.fused
 from engine.attention.base import Block, Ragged
 from engine.attention.sdpa import SdpaBackend
 from engine.attention.triton_paged import TritonBackend
@@ -112,7 +113,50 @@ def test_block(architecture: str, requests: int, rows: int) -> None:
 
 
 @torch.inference_mode()
-def test_prefill_is_the_model_s_own() -> None:
+@pytest.mark.parametrize("architecture", ["Llama", "Qwen3"])
+@pytest.mark.parametrize("invariant", [False, True])
+def test_block_wider_than_the_token_tile(
+    architecture: str, invariant: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole rows at once, or some requests at a time; requests have no part in one another."""
+    monkeypatch.setattr(engine.models.fused, "WIDEST", 4)
+    model, fused = make(f"{architecture}ForCausalLM", aux_layers=(1, 0))
+    fused.invariant = invariant
+    table, work, positions = table_and_block(3, 2)
+    ids = torch.randint(0, 37, positions.shape, generator=torch.Generator().manual_seed(4))
+    plain_pool, fused_pool = pools(model.config)
+    wanted = model(ids.to(DEVICE), positions, SdpaBackend(plain_pool, table).plan_block(work))
+    got = fused(ids.to(DEVICE), positions, TritonBackend(fused_pool, table).plan_block(work))
+    torch.testing.assert_close(got.rows_TH, wanted.rows_TH, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(got.aux_TX, wanted.aux_TX, rtol=1e-4, atol=1e-4)
+    logits = fused.logits(got.rows_TH)
+    torch.testing.assert_close(logits, model.logits(wanted.rows_TH), rtol=1e-4, atol=1e-4)
+    for kind in ("keys_ZCE", "values_ZCE"):
+        for new, old in zip(getattr(fused_pool, kind), getattr(plain_pool, kind), strict=True):
+            torch.testing.assert_close(new, old, rtol=1e-4, atol=1e-4)
+
+
+@torch.inference_mode()
+def test_an_invariant_row_is_the_same_in_every_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bit for bit: alone, beside others, and in a forward that is cut into parts."""
+    monkeypatch.setattr(engine.models.fused, "WIDEST", 4)
+    _, fused = make("LlamaForCausalLM")
+    fused.invariant = True
+    table, work, positions = table_and_block(3, 2)
+    ids = torch.randint(0, 37, positions.shape, generator=torch.Generator().manual_seed(4))
+    pool = pools(fused.config)[0]
+    plan = TritonBackend(pool, table, split=64).plan_block(work)
+    together = fused.logits(fused(ids.to(DEVICE), positions, plan).rows_TH)
+    alone = [
+        fused.logits(fused(ids[rows].to(DEVICE), positions[rows], part).rows_TH)
+        for rows, part in plan.parts(2)
+    ]
+    assert len(alone) == 3
+    assert torch.equal(torch.cat(alone), together)
+
+
+@torch.inference_mode()
+def test_prefill() -> None:
     model, fused = make("LlamaForCausalLM")
     table, _, _ = table_and_block(1, 3)
     plain_pool, fused_pool = pools(model.config)

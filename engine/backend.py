@@ -1,0 +1,82 @@
+"""Backend: what an engine computes with, torch's own operations or the Triton kernels."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from engine.attention.base import AttentionBackend
+from engine.attention.sdpa import SdpaBackend
+from engine.config import EngineConfig
+from engine.errors import EngineError
+from engine.kv.pool import KVPool
+from engine.kv.table import RequestTable
+from engine.models.config import Family
+from engine.models.llama import CausalLM
+from engine.models.registry import MODELS
+
+INVARIANT_SPLIT = 64
+"""Columns of an attention split when a row's sums may not depend on its batch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backend:
+    """Chosen once per engine; Triton is imported only where its kernels run.
+
+    `invariant` gives a row the same result, bit for bit, in every batch and at every width.
+    """
+
+    kernels: bool
+    invariant: bool
+
+    @classmethod
+    def of(cls, config: EngineConfig) -> Backend:
+        """The backend of a config; EngineError when it cannot run here.
+
+        "auto" takes the kernels for 16-bit models on CUDA; float32 is for comparing, with the
+        reference.
+        """
+        kernels = config.backend == "triton"
+        if config.backend == "auto":
+            kernels = config.device.startswith("cuda") and config.dtype != "float32"
+        if kernels:
+            _check_triton(config)
+        if config.batch_invariant and not kernels:
+            raise EngineError(
+                "batch_invariant needs the Triton kernels; use device='cuda' with dtype='bfloat16' "
+                "or backend='triton'"
+            )
+        return cls(kernels=kernels, invariant=config.batch_invariant)
+
+    def language_model(self, family: Family) -> Callable[..., CausalLM]:
+        """The class of a family's models, to be called with a ModelConfig."""
+        kind = MODELS[family]
+        if not self.kernels or kind is not CausalLM:
+            return kind
+        from engine.models.fused import FusedLM
+
+        return functools.partial(FusedLM, invariant=self.invariant)
+
+    def attention(self, pool: KVPool, table: RequestTable) -> AttentionBackend:
+        """Attention over this pool."""
+        if not self.kernels:
+            return SdpaBackend(pool, table)
+        from engine.attention.triton_paged import TritonBackend
+
+        return TritonBackend(pool, table, split=INVARIANT_SPLIT if self.invariant else None)
+
+
+def _check_triton(config: EngineConfig) -> None:
+    if importlib.util.find_spec("triton") is None:
+        raise EngineError(
+            "backend='triton' and Triton is not installed; install triton or use backend='torch'"
+        )
+    interpreted = os.environ.get("TRITON_INTERPRET") == "1"
+    if not config.device.startswith("cuda") and not interpreted:
+        raise EngineError(
+            f"backend='triton' and device={config.device!r}: the kernels run on CUDA, and on a CPU "
+            "only in Triton's interpreter; use device='cuda' or set TRITON_INTERPRET=1"
+        )

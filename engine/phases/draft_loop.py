@@ -1,0 +1,171 @@
+"""The draft loop: S-1 draft forwards grow a tree below each request's bonus token.
+
+B requests   K branching   R = B*K rows, request-major   S draft depth   N verify width
+W slots of earlier steps and this one (K per step)   V draft vocabulary
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from engine.attention.base import AttentionBackend, Block
+from engine.carriers import DraftRoots, DraftStep, DraftTree, StepRows
+from engine.kv.table import RequestTable
+from engine.models.base import DraftModel
+from engine.proposers.candidates import Candidates
+from engine.sampling import HotVocab, RootLaw, StepLaw, TreeLaw
+from engine.sampling.batch import BatchSampling
+from engine.tree import (
+    Frontier,
+    SelectedNodes,
+    build_structure,
+    first_level,
+    law_columns,
+    next_level,
+    select_nodes,
+)
+from shapecheck import Dims
+
+
+class StepForward:
+    """One draft forward of B*K rows."""
+
+    def __init__(self, *, draft: DraftModel, attention: AttentionBackend, shift: int) -> None:
+        self.draft = draft
+        self.attention = attention
+        self.shift = shift
+
+    def __call__(self, step: DraftStep) -> StepRows:
+        """Logits and recurrent state of every node of the frontier; its KV is in its slot."""
+        plan = self.attention.plan_block(
+            Block(
+                req_rows_B=step.req_rows_index,
+                prefix_lens_B=step.seq_lens + (1 - self.shift),
+                slots_BR=step.slots,
+                tail_slots_BW=step.tail_slots,
+                mask_BRW=step.tail_mask,
+                max_prefix=step.max_seq_len + (1 - self.shift),
+            )
+        )
+        out = self.draft(
+            step.input_ids.flatten(), step.positions.flatten(), step.hidden_states, plan
+        )
+        return StepRows(logits=self.draft.logits(out.rows_TH), hidden_states=out.recurrent_TR)
+
+
+class DraftLoop:
+    """Chains and trees are one loop: a chain is a tree with K = 1.
+
+    Chosen candidates depend on the roots alone, so that a graph replays the whole loop. Drawn ones
+    follow each request's sampling parameters, and a graph replays `forward`.
+    """
+
+    def __init__(
+        self,
+        *,
+        dims: Dims,
+        table: RequestTable,
+        forward: Callable[[DraftStep], StepRows],
+        shift: int,
+        vocab: HotVocab,
+        candidates: Candidates,
+    ) -> None:
+        self.dims = dims
+        self.table = table
+        self.forward = forward
+        self.shift = shift
+        self.vocab = vocab
+        self.candidates = candidates
+        # Every step has the tail of the last one, so that one graph serves all of them.
+        self.tail = (dims["num_steps"] - 1) * dims["topk"]
+
+    def __call__(
+        self, roots: DraftRoots, sampling: BatchSampling, law: RootLaw | None
+    ) -> DraftTree:
+        """The tree of each request; `law` is the one its first candidates were drawn from."""
+        topk = self.dims["topk"]
+        level, frontier = first_level(roots.topk_p, self.vocab.target_ids(roots.topk_index))
+        levels, laws = [level], []
+        hidden_RX = _repeated(roots.hidden_states, topk)
+        seen_BKW = self._nothing_seen(len(level.tokens))
+        for step in range(1, self.dims["num_steps"]):
+            batch = self._step(frontier, hidden_RX, seen_BKW, roots, step)
+            found = self.forward(batch)
+            children = self.candidates.step(found.logits, roots.seq_lens, sampling, step=step)
+            tokens_RK = self.vocab.target_ids(children.tokens)
+            level, frontier = next_level(frontier, children.scores, tokens_RK, step=step)
+            levels.append(level)
+            laws.append(children.law)
+            # A child continues its parent's state and sees what its parent saw.
+            hidden_RX = _of_parents(found.hidden_states, frontier)
+            seen_BKW = batch.tail_mask.flatten(0, 1)[frontier.parent_rows].view(seen_BKW.shape)
+        nodes = select_nodes(
+            levels, roots.bonus_tokens, num_draft_tokens=self.dims["num_draft_tokens"]
+        )
+        return self._tree(nodes, roots, _tree_law(law, laws, nodes))
+
+    def _nothing_seen(self, requests: int) -> Tensor:
+        size = (requests, self.dims["topk"], self.tail)
+        return torch.zeros(size, dtype=torch.bool, device=self.table.slots_PM.device)
+
+    def _step(
+        self,
+        frontier: Frontier,
+        hidden_RX: Tensor | None,
+        seen_BKW: Tensor,
+        roots: DraftRoots,
+        step: int,
+    ) -> DraftStep:
+        topk = self.dims["topk"]
+        columns_W = torch.arange(self.tail, device=seen_BKW.device)
+        first_B1 = roots.seq_lens[:, None] + (1 - self.shift)
+        tail_slots_BW = self.table.columns_of(roots.req_rows_index, first_B1 + columns_W)
+        mine = slice((step - 1) * topk, step * topk)
+        # Row k writes the k-th slot of its step, and sees itself.
+        itself_KW = columns_W == columns_W[mine][:, None]
+        return DraftStep(
+            input_ids=frontier.tokens,
+            positions=(first_B1 + (step - 1)).expand(-1, topk),
+            hidden_states=hidden_RX,
+            slots=tail_slots_BW[:, mine],
+            tail_slots=tail_slots_BW,
+            tail_mask=seen_BKW | itself_KW,
+            seq_lens=roots.seq_lens,
+            req_rows_index=roots.req_rows_index,
+            max_seq_len=roots.max_seq_len,
+        )
+
+    def _tree(self, nodes: SelectedNodes, roots: DraftRoots, law: TreeLaw | None) -> DraftTree:
+        structure = build_structure(
+            nodes.parent_list, nodes.top_scores_index, roots.seq_lens, topk=self.dims["topk"]
+        )
+        columns_N = torch.arange(nodes.draft_tokens.shape[1], device=roots.seq_lens.device)
+        return DraftTree(
+            draft_tokens=nodes.draft_tokens,
+            tree_mask=structure.tree_mask,
+            positions=structure.positions,
+            next_child=structure.next_child,
+            next_sibling=structure.next_sibling,
+            draft_probs=law,
+            slots=self.table.columns_of(roots.req_rows_index, roots.seq_lens[:, None] + columns_N),
+        )
+
+
+def _repeated(hidden_BX: Tensor | None, topk: int) -> Tensor | None:
+    return None if hidden_BX is None else hidden_BX.repeat_interleave(topk, dim=0)
+
+
+def _of_parents(hidden_RX: Tensor | None, frontier: Frontier) -> Tensor | None:
+    return None if hidden_RX is None else hidden_RX[frontier.parent_rows]
+
+
+def _tree_law(
+    root: RootLaw | None, steps: list[StepLaw | None], nodes: SelectedNodes
+) -> TreeLaw | None:
+    if root is None:
+        return None
+    drawn = [law for law in steps if law is not None]
+    return TreeLaw.assemble(root, drawn, law_columns(nodes.parent_list, nodes.top_scores_index))
