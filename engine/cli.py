@@ -7,14 +7,15 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Mapping
-from typing import NoReturn, TypeVar, get_args
+from typing import NoReturn, TypeVar
 
 import click
 
-from engine.config import Algorithm, EngineConfig
+from engine.config import EngineConfig
 from engine.errors import EngineError
 from engine.llm import LLM
 from engine.observe.metrics import Snapshot
+from engine.proposers.registry import PROPOSERS
 from engine.sampling import SamplingParams
 from shapecheck.errors import ShapecheckError
 
@@ -34,7 +35,7 @@ _MODEL_OPTIONS = (
     click.option(
         "--algorithm",
         default="ngram",
-        type=click.Choice(get_args(Algorithm)),
+        type=click.Choice(list(PROPOSERS)),
         help="How tokens are proposed; none is plain decoding.",
     ),
     click.option("--num-steps", default=4, help="Draft depth."),

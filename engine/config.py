@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal, Self
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from engine.errors import EngineError
+from engine.models.base import Models
 from engine.models.config import ModelConfig
+from engine.proposers.base import Proposer
+from engine.proposers.registry import PROPOSERS
 from engine.sampling.params import MAX_SEED
 
 DEFAULT_CONTEXT = 8192
 MAX_CONTEXT = 2**20
 # What the target's pool may take unless num_slots says otherwise, if one request fits in it.
 DEFAULT_POOL_BYTES = 2**29
-Algorithm = Literal["none", "ngram", "standalone", "eagle", "eagle3"]
 DtypeName = Literal["float32", "bfloat16", "float16"]
 
 
 class EngineConfig(BaseModel):
     """Models, algorithm and memory of one engine.
+
+    `algorithm` is a name of `engine.proposers.registry`.
 
     `drafting` says how a draft's candidates come about: "best" takes its most probable tokens,
     "drawn" samples them from its law, which accepts more under a temperature. Both are lossless.
@@ -34,7 +39,7 @@ class EngineConfig(BaseModel):
 
     target: str = "smollm2"
     draft: str | None = None
-    algorithm: Algorithm = "ngram"
+    algorithm: str = "ngram"
     num_steps: int = Field(default=4, ge=0)
     topk: int = Field(default=1, ge=1)
     num_draft_tokens: int | None = Field(default=None, ge=1)
@@ -56,13 +61,22 @@ class EngineConfig(BaseModel):
     backend: Literal["auto", "torch", "triton"] = "auto"
     batch_invariant: bool = False
 
+    @field_validator("algorithm")
+    @classmethod
+    def _registered(cls, name: str) -> str:
+        if name not in PROPOSERS:
+            near = get_close_matches(name, PROPOSERS, n=1)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise ValueError(f"{name!r} is not known; {hint}choose one of {', '.join(PROPOSERS)}")
+        return name
+
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.ngram_min > self.ngram_max:
             raise ValueError(
                 f"ngram_min={self.ngram_min} is above ngram_max={self.ngram_max}; lower it"
             )
-        wants_draft = self.algorithm not in ("none", "ngram")
+        wants_draft = _drafts(PROPOSERS[self.algorithm])
         if wants_draft and self.draft is None and self.target != "tiny":
             raise ValueError(
                 f"algorithm {self.algorithm!r} needs draft= (--draft), the path of a draft model"
@@ -72,11 +86,11 @@ class EngineConfig(BaseModel):
         if not wants_draft and self.draft is not None:
             raise ValueError(
                 f"algorithm {self.algorithm!r} runs without a draft model; leave draft out or "
-                "choose standalone, eagle or eagle3"
+                f"choose {' or '.join(name for name in PROPOSERS if _drafts(PROPOSERS[name]))}"
             )
-        if self.algorithm in ("none", "ngram") and self.topk != 1:
+        if not wants_draft and self.topk != 1:
             raise ValueError(f"algorithm {self.algorithm!r} drafts a chain; leave topk at 1")
-        if self.algorithm != "none" and self.num_steps < 1:
+        if self.models != "none" and self.num_steps < 1:
             raise ValueError("num_steps=0 drafts nothing; use algorithm='none' or raise it")
         return self
 
@@ -97,6 +111,11 @@ class EngineConfig(BaseModel):
     def replays(self) -> bool:
         """Whether forwards run on static buffers."""
         return self.device.startswith("cuda") if self.graphs is None else self.graphs
+
+    @property
+    def models(self) -> Models:
+        """Which models the algorithm works with."""
+        return PROPOSERS[self.algorithm].models
 
     @property
     def torch_dtype(self) -> torch.dtype:
@@ -125,7 +144,12 @@ class EngineConfig(BaseModel):
 
     def steps(self) -> int:
         """The draft depth: none without speculation."""
-        return 0 if self.algorithm == "none" else self.num_steps
+        return 0 if self.models == "none" else self.num_steps
+
+
+def _drafts(proposer: type[Proposer]) -> bool:
+    """Whether it works with a draft model."""
+    return proposer.models not in ("none", "ngram")
 
 
 def _check_device(name: str) -> None:

@@ -31,13 +31,13 @@ def build_dims(
     dims = Dims.from_configs(
         _raw(target),
         None if draft is None else _raw(draft),
-        algorithm=config.algorithm,
+        algorithm=config.models,
         num_steps=config.steps(),
         topk=config.topk,
-        num_draft_tokens=config.num_draft_tokens if config.algorithm != "none" else None,
+        num_draft_tokens=config.num_draft_tokens if config.models != "none" else None,
         num_aux=draft.num_aux if isinstance(draft, EagleConfig) and draft.aux_layers else None,
     )
-    if config.algorithm == "standalone" and dims["draft_vocab"] != dims["target_vocab"]:
+    if config.models == "standalone" and dims["draft_vocab"] != dims["target_vocab"]:
         raise EngineError(
             f"draft_vocab is {dims['draft_vocab']} ({dims.origin('draft_vocab')}) and target_vocab "
             f"is {dims['target_vocab']} ({dims.origin('target_vocab')}): ids of one table may be "

@@ -19,6 +19,8 @@ from engine.models.config import ModelConfig
 from engine.models.weights import WeightSlot
 
 Role = Literal["target", "draft"]
+# Which models an engine loads and how wide everything is; "none" and "ngram" have no draft model.
+Models = Literal["none", "ngram", "standalone", "eagle", "eagle3"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -60,15 +60,15 @@ def tiny_pair(config: EngineConfig) -> ModelPair:
     """The seeded pair: hidden 64 for the target, 32 for a draft; weights come from fixed seeds."""
     model_config = tiny_config(hidden=64, layers=4)
     head = None
-    if config.algorithm == "eagle" or config.algorithm == "eagle3":
-        head = tiny_eagle_config(model_config, version=config.algorithm)
+    if config.models == "eagle" or config.models == "eagle3":
+        head = tiny_eagle_config(model_config, version=config.models)
     target = _build(model_config, config, aux_layers=head.aux_layers if head else ())
     seed_weights(target, _SEEDS["target"])
     draft: DraftModel | None = None
     if head is not None:
         draft = _build_head(head, config, target)
         seed_eagle(draft, _SEEDS["draft"])
-    elif config.algorithm == "standalone":
+    elif config.models == "standalone":
         small = _build(tiny_config(hidden=32), config, role="draft", reach=model_config)
         seed_weights(small, _SEEDS["draft"])
         draft = StandaloneDraft(small)
@@ -80,11 +80,11 @@ def _path(name: str) -> Path:
 
 
 def _head_config(config: EngineConfig, target: ModelConfig) -> EagleConfig | None:
-    if config.algorithm != "eagle" and config.algorithm != "eagle3":
+    if config.models != "eagle" and config.models != "eagle3":
         return None
     assert config.draft is not None, "EngineConfig requires a draft"
     base = read_config(as_path(config.draft))
-    return eagle_config(base.raw, target, version=config.algorithm, source=base.source)
+    return eagle_config(base.raw, target, version=config.models, source=base.source)
 
 
 def _load_draft(

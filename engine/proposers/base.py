@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -18,13 +18,15 @@ from engine.carriers import (
     VerifyExtendInput,
     VerifyInput,
 )
-from engine.config import EngineConfig
 from engine.graphs.runner import Graphs
 from engine.kv.table import RequestTable
-from engine.models.base import DraftModel, Hidden
+from engine.models.base import DraftModel, Hidden, Models
 from engine.phases.accept import Accept
 from engine.sampling.batch import BatchSampling
 from shapecheck import Dims
+
+if TYPE_CHECKING:  # the config asks the registry for the proposers' names
+    from engine.config import EngineConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,11 +45,13 @@ class Parts:
 class Proposer(ABC):
     """Proposes a tree from a state, and reads what was committed into the next state.
 
+    `models` says what it works with: which draft is loaded, and how wide everything is.
     `shift` is 1 when the draft reads ids one position ahead (EAGLE: the hidden state of token p
     beside token p+1), 0 when it reads them where they stand. `may_pass` says that it may have
     nothing to propose and keeps no KV of its own, so that plain decoding can take a turn.
     """
 
+    models: ClassVar[Models] = "ngram"
     shift: ClassVar[int] = 0
     may_pass: ClassVar[bool] = False
     accept: Accept

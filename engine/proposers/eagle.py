@@ -13,6 +13,7 @@ from engine.sampling import HotVocab
 class EagleProposer(ModelProposer):
     """EAGLE-1 is fed the target's last hidden states, after the final norm."""
 
+    models = "eagle"
     shift = 1
 
     @staticmethod
@@ -23,6 +24,7 @@ class EagleProposer(ModelProposer):
 class Eagle3Proposer(ModelProposer):
     """EAGLE-3 is fed the inputs of several layers, and scores a vocabulary of its own."""
 
+    models = "eagle3"
     shift = 1
 
     @staticmethod

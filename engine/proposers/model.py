@@ -29,6 +29,8 @@ from shapecheck import contract
 class ModelProposer(Proposer):
     """A draft model in a loop; subclasses say what it is fed and where its ids stand."""
 
+    models = "standalone"
+
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
         assert parts.draft is not None, "this algorithm needs a draft model"

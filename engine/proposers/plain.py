@@ -11,6 +11,8 @@ from shapecheck import contract
 class PlainProposer(ChainProposer):
     """algorithm="none"."""
 
+    models = "none"
+
     @contract(phase="draft_decode")
     def propose(self, state: DraftState, rows: BatchRows, sampling: BatchSampling) -> VerifyInput:
         return self.chain(state.bonus_tokens[:, None], rows)

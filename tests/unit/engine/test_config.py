@@ -19,7 +19,10 @@ def test_defaults_run_the_default_model() -> None:
 @pytest.mark.parametrize(
     ("values", "wanted"),
     [
-        ({"algorithm": "medusa"}, "algorithm: Input should be 'none', 'ngram'"),
+        ({"algorithm": "medusa"}, "algorithm: 'medusa' is not known; choose one of none, ngram"),
+        ({"algorithm": "eagel"}, "'eagel' is not known; did you mean 'eagle'? choose one of"),
+        ({"algorithm": 3}, "algorithm: Input should be a valid string"),
+        ({"draft": "x"}, "leave draft out or choose standalone or eagle or eagle3"),
         ({"algorithm": "standalone"}, "'standalone' needs draft="),
         ({"algorithm": "none", "draft": "x"}, "'none' runs without a draft model; leave draft out"),
         ({"algorithm": "ngram", "topk": 2}, "leave topk at 1"),
