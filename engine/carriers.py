@@ -351,7 +351,7 @@ class Emitted:
 
     def to_host(self) -> HostCopy:
         """Rows of accept_width tokens and their number, the one copy of an iteration; begun now."""
-        return HostCopy(torch.cat((self.tokens, self.lengths[:, None]), dim=1))
+        return HostCopy(torch.cat((self.tokens, self.lengths.long()[:, None]), dim=1))
 
 
 def _joined(first: Tensor | None, second: Tensor | None) -> Tensor | None:

@@ -224,7 +224,7 @@ def paged_attention(
     requests, tail = tail_BW.shape
     kv_heads, splits = key_ZCE.shape[1], weight_TQS.shape[-1]
     rows, group = tokens // requests, heads // kv_heads
-    block_e = triton.next_power_of_2(width)
+    block_e = max(16, triton.next_power_of_2(width))  # a product sums at least 16 terms
     block_n = max(16, triton.next_power_of_2(rows * group))
     assert split % BLOCK_Y == 0, "a split is whole blocks"
     _attend_split[splits, kv_heads, requests](

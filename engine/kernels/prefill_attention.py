@@ -116,7 +116,7 @@ def prefill_attention(
         _attend_tile[triton.cdiv(longest, block_n // group), kv_heads, requests](
             q_TQE, key_ZCE, value_ZCE, table_PM, table_PM.stride(0), row_B, prefix_B, start_B1,
             out_TQE, math.log2(math.e) / math.sqrt(width), group, kv_heads, width,
-            BLOCK_N=block_n, BLOCK_E=triton.next_power_of_2(width), BLOCK_Y=BLOCK_Y,
+            BLOCK_N=block_n, BLOCK_E=max(16, triton.next_power_of_2(width)), BLOCK_Y=BLOCK_Y,
             CHAINED=chained, launch_pdl=chained, num_warps=4, num_stages=2,
         )  # fmt: skip
     return out_TQE
