@@ -19,10 +19,11 @@ import torch
 import triton
 from torch import Tensor
 
+from engine.bench.card import measured_card
+from engine.bench.replay import capture, replay_ms
 from tests.bench.fused_step import FusedStep, choose_tiles
 from tests.bench.peer_steps import PeerStep
 from tests.bench.shapes import LLAMA_1B, LLAMA_8B, Shape, Weights, random_weights
-from tests.bench.timing import capture, read_bandwidth, replay_ms
 
 CONTEXT = 1024
 Numbers = dict[str, float]
@@ -91,7 +92,7 @@ def measure_shape(
 
 def run(*, compile_peers: bool, command: str, write: Callable[[dict[str, object]], None]) -> None:
     """Hands over the report whenever a shape is complete."""
-    bandwidth = read_bandwidth()
+    bandwidth = measured_card(torch.device("cuda"), torch.bfloat16).bandwidth / 1e9
     print(f"read bandwidth {bandwidth:.0f} GB/s", flush=True)
     report: dict[str, object] = {
         "card": torch.cuda.get_device_name(),
