@@ -37,7 +37,11 @@ def relative_error(result: Tensor, reference: Tensor) -> float:
 def measure(run: Callable[[], Tensor], shape: Shape, bandwidth: float) -> Numbers:
     """Two medians of the captured step, and the rate of the better one."""
     graph = capture(run)
-    times = [replay_ms(graph, repeats=40) for _ in range(2)]
+    return rated([replay_ms(graph, repeats=40) for _ in range(2)], shape, bandwidth)
+
+
+def rated(times: list[float], shape: Shape, bandwidth: float) -> Numbers:
+    """The better of these times as a rate."""
     rate = shape.step_bytes(CONTEXT) / min(times) / 1e6
     return {"ms": min(times), "ms_again": max(times), "GB/s": rate, "share": rate / bandwidth}
 
@@ -59,10 +63,13 @@ def measure_rows(step: FusedStep, peer: PeerStep, bandwidth: float) -> dict[str,
 
 
 def measure_compiled(peer: PeerStep, bandwidth: float) -> Numbers:
-    """The plain step compiled, and the seconds that took."""
+    """The best compiled step, what was tried, and the seconds that took."""
     begin = time.monotonic()
-    numbers = measure(peer.compiled(), peer.shape, bandwidth)
-    return {**numbers, "compile_s": time.monotonic() - begin}
+    best = peer.best_compiled()
+    spent = time.monotonic() - begin
+    numbers = rated([replay_ms(best.graph, repeats=40) for _ in range(2)], peer.shape, bandwidth)
+    tried = {f"ms, {name}": ms for name, ms in best.tried.items()}
+    return {**numbers, **tried, "compile_s": spent}
 
 
 def show(shape: Shape, rows: int, name: str, numbers: Numbers) -> None:
@@ -81,7 +88,7 @@ def measure_shape(
     steps: dict[str, dict[str, Numbers]] = {}
     for rows in (1, 6):
         step = FusedStep(shape, weights, tokens=rows, context=CONTEXT)
-        peer = PeerStep(step)
+        peer = PeerStep.of(step)
         steps[str(rows)] = measure_rows(step, peer, bandwidth)
         if compile_peers:
             steps[str(rows)]["torch.compile"] = measure_compiled(peer, bandwidth)
