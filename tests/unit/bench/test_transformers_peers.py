@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from engine.bench.sweep import Plan
 from engine.config import EngineConfig
 from engine.llm import LLM
 from engine.models.base import StandaloneDraft
@@ -12,6 +13,7 @@ from engine.models.config import ModelConfig
 from engine.models.pair import ModelPair
 from engine.models.random_pair import random_pair
 from engine.sampling import SamplingParams
+from tests.bench import engine_peers
 from tests.bench.transformers_peers import as_transformers, continue_alike, generate, speed
 
 PROMPT = [5, 6, 7, 200, 41]
@@ -72,3 +74,27 @@ def test_an_assistant_that_is_always_right(pair: ModelPair) -> None:
     assert found.per_forward == pytest.approx(5, abs=0.01)
     assert found.tokens_per_second > 0
     assert torch.equal(pair.target.layers[0].mlp.down.weight_OI, kept), "the engine's are its own"
+
+
+def test_the_whole_comparison_with_one_peer_made_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compiled step needs a device; everything else of the report is measured here."""
+    monkeypatch.setattr(
+        engine_peers, "compiled_speed", lambda pair, context: {"tokens_per_second": 2.0}
+    )
+    plan = Plan(
+        target=shape(64),
+        draft=shape(32),
+        acceptance=0.8,
+        context=6,
+        iterations=2,
+        requests=(1,),
+        num_draft_tokens=(1, 3),
+        settings={"device": "cpu", "dtype": "float32", "graphs": False},
+    )
+    found = engine_peers.run(plan, tokens=8, command="python")
+    points = found["engine"]
+    assert isinstance(points, list)
+    assert [point["num_draft_tokens"] for point in points] == [1, 3]
+    wanted = points[1]["tokens_per_second_at_the_average"] / 2.0
+    assert found["ratios"]["compiled"] == {"ratio": wanted, "wanted": 1.8}  # type: ignore[index]  # JSON
+    assert set(found["ratios"]) == {"compiled", "transformers", "transformers assisted"}  # type: ignore[call-overload]  # JSON
