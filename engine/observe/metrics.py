@@ -5,8 +5,19 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from typing import Protocol
+
+_UNWATCHED = nullcontext()
+
+
+class Watcher(Protocol):
+    """Is told where a phase, a turn or a forward begins and ends; `error` is what ended it."""
+
+    def begin(self, name: str) -> None: ...
+
+    def end(self, name: str, error: BaseException | None) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +43,37 @@ class Snapshot:
         """Output tokens by the time the scheduler was at work."""
         return self.output_tokens / self.busy_seconds if self.busy_seconds else 0.0
 
+    def figures(self) -> str:
+        """The counts as one line of text."""
+        kept = " ".join(f"{share:.2f}" for share in self.acceptance_by_position)
+        times = ", ".join(f"{phase} {spent:.2f} s" for phase, spent in self.seconds.items())
+        return (
+            f"{self.output_tokens} tokens, {self.tokens_per_second:.1f} tok/s, "
+            f"accept length {self.accept_length:.2f}"
+            + (f" (by position {kept})" if kept else "")
+            + f", {times}"
+        )
+
+
+@contextmanager
+def watched_by(watchers: Sequence[Watcher], name: str) -> Iterator[None]:
+    """What happens inside is `name` to each of these watchers."""
+    for watcher in watchers:
+        watcher.begin(name)
+    failure: BaseException | None = None
+    try:
+        yield
+    except BaseException as error:
+        failure = error
+        raise
+    finally:
+        for watcher in reversed(watchers):
+            watcher.end(name, failure)
+
 
 @dataclass(slots=True)
 class Metrics:
-    """Counts as the scheduler goes along."""
+    """Counts as the scheduler goes along; `watchers` are told of phases and turns, in order."""
 
     prompt_tokens: int = 0
     output_tokens: int = 0
@@ -43,6 +81,7 @@ class Metrics:
     busy_seconds: float = 0.0
     lengths: Counter[int] = field(default_factory=Counter)
     seconds: dict[str, float] = field(default_factory=dict)
+    watchers: tuple[Watcher, ...] = ()
 
     def reset(self) -> None:
         """Counting starts anew."""
@@ -56,7 +95,8 @@ class Metrics:
         """The time inside counts for this phase."""
         start = time.perf_counter()
         try:
-            yield
+            with watched_by(self.watchers, phase) if self.watchers else _UNWATCHED:
+                yield
         finally:
             spent = time.perf_counter() - start
             self.seconds[phase] = self.seconds.get(phase, 0.0) + spent
@@ -66,7 +106,8 @@ class Metrics:
         """The time inside is a turn of the scheduler."""
         start = time.perf_counter()
         try:
-            yield
+            with watched_by(self.watchers, "turn") if self.watchers else _UNWATCHED:
+                yield
         finally:
             self.busy_seconds += time.perf_counter() - start
 

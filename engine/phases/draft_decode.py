@@ -11,7 +11,7 @@ Grow = Callable[[DraftRoots, BatchSampling, RootLaw | None], DraftTree]
 
 
 class DraftDecode:
-    """`grow` is a DraftLoop, or the graph that replays one."""
+    """`grow` is a DraftLoop or a ChosenLoop."""
 
     def __init__(self, *, dims: Dims, grow: Grow) -> None:
         self.dims = dims

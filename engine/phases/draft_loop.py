@@ -154,6 +154,20 @@ class DraftLoop:
         )
 
 
+class ChosenLoop:
+    """A DraftLoop of chosen candidates: `forward` reads no sampling, so a graph holds all of it."""
+
+    def __init__(self, *, dims: Dims, forward: Callable[[DraftRoots], DraftTree]) -> None:
+        self.dims = dims
+        self.forward = forward
+
+    def __call__(
+        self, roots: DraftRoots, sampling: BatchSampling, law: RootLaw | None
+    ) -> DraftTree:
+        """The tree of each request; no law, as nothing is drawn."""
+        return self.forward(roots)
+
+
 def _repeated(hidden_BX: Tensor | None, topk: int) -> Tensor | None:
     return None if hidden_BX is None else hidden_BX.repeat_interleave(topk, dim=0)
 

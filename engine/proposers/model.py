@@ -8,7 +8,9 @@ import torch
 
 from engine.carriers import (
     BatchRows,
+    DraftRoots,
     DraftState,
+    DraftTree,
     PrefillExtendInput,
     VerifyExtendInput,
     VerifyInput,
@@ -16,9 +18,9 @@ from engine.carriers import (
 from engine.graphs.buffers import DraftRootsBuffers, DraftStepBuffers, VerifyExtendBuffers
 from engine.models.base import DraftModel
 from engine.phases.accept import AcceptChosen, AcceptDrawn
-from engine.phases.draft_decode import DraftDecode, Grow
+from engine.phases.draft_decode import DraftDecode
 from engine.phases.draft_extend import DraftExtend, VerifyExtendForward
-from engine.phases.draft_loop import DraftLoop, StepForward
+from engine.phases.draft_loop import ChosenLoop, DraftLoop, StepForward
 from engine.proposers.base import Parts, Proposer
 from engine.proposers.candidates import Chosen, Drawn
 from engine.sampling import HotVocab
@@ -49,8 +51,8 @@ class ModelProposer(Proposer):
             vocab=vocab,
             candidates=self.candidates,
         )
-        grow = self.loop if drawn else self._replayed_loop(parts)
-        self.decode = DraftDecode(dims=parts.dims, grow=grow)
+        self.grow = self.loop if drawn else self._chosen(parts)
+        self.decode = DraftDecode(dims=parts.dims, grow=self.grow)
         self.extend = DraftExtend(
             dims=parts.dims,
             draft=parts.draft,
@@ -67,11 +69,13 @@ class ModelProposer(Proposer):
             candidates=self.candidates,
         )
 
-    def _replayed_loop(self, parts: Parts) -> Grow:
-        """The whole loop in one graph: choosing candidates reads no sampling and leaves no law."""
+    def _chosen(self, parts: Parts) -> ChosenLoop:
         nothing = BatchSampling.idle(self.device)
-        replay = parts.graphs.wrap(lambda roots: self.loop(roots, nothing, None), DraftRootsBuffers)
-        return lambda roots, sampling, law: replay(roots)
+
+        def forward(roots: DraftRoots) -> DraftTree:
+            return self.loop(roots, nothing, None)
+
+        return ChosenLoop(dims=parts.dims, forward=parts.graphs.wrap(forward, DraftRootsBuffers))
 
     def vocab_of(self, draft: DraftModel) -> HotVocab:
         """How draft ids become target ids: as they are unless overridden."""

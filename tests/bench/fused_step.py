@@ -142,7 +142,7 @@ class FusedStep:
             )  # fmt: skip
             rows = after_down
         return linear_rows(
-            rows, self.weights.table, tile=tiles.head, out_TO=self.logits, eps=eps,
+            rows, self.weights.head, tile=tiles.head, out_TO=self.logits, eps=eps,
             chained=chained,
         )  # fmt: skip
 
@@ -168,5 +168,5 @@ class FusedStep:
             )
             hidden = hidden + act @ layer.down.double().T
         return linear_rows_reference(
-            hidden, self.weights.table.double(), gain_I=self.weights.final_gain.double(), eps=eps
+            hidden, self.weights.head.double(), gain_I=self.weights.final_gain.double(), eps=eps
         )

@@ -19,10 +19,11 @@ import torch
 import triton
 from torch import Tensor
 
+from engine.bench.card import measured_card
+from engine.bench.replay import capture, replay_ms
 from tests.bench.fused_step import FusedStep, choose_tiles
 from tests.bench.peer_steps import PeerStep
 from tests.bench.shapes import LLAMA_1B, LLAMA_8B, Shape, Weights, random_weights
-from tests.bench.timing import capture, read_bandwidth, replay_ms
 
 CONTEXT = 1024
 Numbers = dict[str, float]
@@ -36,7 +37,11 @@ def relative_error(result: Tensor, reference: Tensor) -> float:
 def measure(run: Callable[[], Tensor], shape: Shape, bandwidth: float) -> Numbers:
     """Two medians of the captured step, and the rate of the better one."""
     graph = capture(run)
-    times = [replay_ms(graph, repeats=40) for _ in range(2)]
+    return rated([replay_ms(graph, repeats=40) for _ in range(2)], shape, bandwidth)
+
+
+def rated(times: list[float], shape: Shape, bandwidth: float) -> Numbers:
+    """The better of these times as a rate."""
     rate = shape.step_bytes(CONTEXT) / min(times) / 1e6
     return {"ms": min(times), "ms_again": max(times), "GB/s": rate, "share": rate / bandwidth}
 
@@ -58,10 +63,13 @@ def measure_rows(step: FusedStep, peer: PeerStep, bandwidth: float) -> dict[str,
 
 
 def measure_compiled(peer: PeerStep, bandwidth: float) -> Numbers:
-    """The plain step compiled, and the seconds that took."""
+    """The best compiled step, what was tried, and the seconds that took."""
     begin = time.monotonic()
-    numbers = measure(peer.compiled(), peer.shape, bandwidth)
-    return {**numbers, "compile_s": time.monotonic() - begin}
+    best = peer.best_compiled()
+    spent = time.monotonic() - begin
+    numbers = rated([replay_ms(best.graph, repeats=40) for _ in range(2)], peer.shape, bandwidth)
+    tried = {f"ms, {name}": ms for name, ms in best.tried.items()}
+    return {**numbers, **tried, "compile_s": spent}
 
 
 def show(shape: Shape, rows: int, name: str, numbers: Numbers) -> None:
@@ -80,7 +88,7 @@ def measure_shape(
     steps: dict[str, dict[str, Numbers]] = {}
     for rows in (1, 6):
         step = FusedStep(shape, weights, tokens=rows, context=CONTEXT)
-        peer = PeerStep(step)
+        peer = PeerStep.of(step)
         steps[str(rows)] = measure_rows(step, peer, bandwidth)
         if compile_peers:
             steps[str(rows)]["torch.compile"] = measure_compiled(peer, bandwidth)
@@ -91,7 +99,7 @@ def measure_shape(
 
 def run(*, compile_peers: bool, command: str, write: Callable[[dict[str, object]], None]) -> None:
     """Hands over the report whenever a shape is complete."""
-    bandwidth = read_bandwidth()
+    bandwidth = measured_card(torch.device("cuda"), torch.bfloat16).bandwidth / 1e9
     print(f"read bandwidth {bandwidth:.0f} GB/s", flush=True)
     report: dict[str, object] = {
         "card": torch.cuda.get_device_name(),

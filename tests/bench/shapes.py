@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from engine.models.llama import CausalLM
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
@@ -59,9 +61,10 @@ class LayerWeights:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """All weights of one model; the head is the embedding table."""
+    """All weights of one model; a tied head is the embedding table."""
 
     table: Tensor
+    head: Tensor
     layers: tuple[LayerWeights, ...]
     final_gain: Tensor
 
@@ -89,7 +92,44 @@ def random_weights(
         for _ in range(shape.layers)
     )
     table = torch.randn(shape.vocab, shape.hidden, device=device, dtype=dtype)
-    return Weights(table=table, layers=layers, final_gain=gain())
+    return Weights(table=table, head=table, layers=layers, final_gain=gain())
+
+
+def shape_of(model: CausalLM, name: str) -> Shape:
+    """The sizes of an engine's model."""
+    config = model.config
+    return Shape(
+        name=name,
+        layers=config.layers,
+        hidden=config.hidden,
+        heads=config.heads,
+        kv_heads=config.kv_heads,
+        head_width=config.head_dim,
+        ffn=config.ffn,
+        vocab=config.vocab,
+        eps=config.norm_eps,
+    )
+
+
+def weights_of(model: CausalLM) -> Weights:
+    """The very weights of an engine's model, nothing copied."""
+    layers = tuple(
+        LayerWeights(
+            qkv=layer.attention.qkv.weight_OI,
+            out=layer.attention.out.weight_OI,
+            gate_up=layer.mlp.gate_up.weight_OI,
+            down=layer.mlp.down.weight_OI,
+            attention_gain=layer.input_norm.weight_H,
+            ffn_gain=layer.post_norm.weight_H,
+        )
+        for layer in model.layers
+    )
+    return Weights(
+        table=model.embedding.weight_VH,
+        head=model.head.weight_VH,
+        layers=layers,
+        final_gain=model.norm.weight_H,
+    )
 
 
 def rotary_tables(positions: int, width: int, device: str = "cuda") -> tuple[Tensor, Tensor]:

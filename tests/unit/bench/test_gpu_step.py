@@ -8,6 +8,7 @@ import torch
 pytest.importorskip("triton", reason="the bench times Triton kernels")
 
 from tests.bench import gpu_step
+from tests.bench.attention_peers import ATTENTION
 from tests.bench.fused_step import FusedStep
 from tests.bench.peer_steps import PeerStep
 from tests.bench.shapes import LLAMA_1B, LLAMA_8B, Shape, random_weights
@@ -30,7 +31,15 @@ def test_plain_peer_is_the_same_forward(rows: int) -> None:
     weights = random_weights(TINY, device="cpu", dtype=torch.float32)
     step = FusedStep(TINY, weights, tokens=rows, context=70)
     wanted = step.reference()
-    assert gpu_step.relative_error(PeerStep(step).plain(), wanted) < 1e-6
+    peer = PeerStep.of(step)
+    for name in ("sdpa", "products"):
+        peer.attend = ATTENTION[name]
+        assert gpu_step.relative_error(peer.plain(), wanted) < 1e-6
+    # One graph without a break, for all layers: what Inductor makes of it needs a device.
+    torch._dynamo.utils.counters.clear()
+    compiled = peer.compiled({}, backend="aot_eager")
+    assert gpu_step.relative_error(compiled(), wanted) < 1e-6
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 2
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")

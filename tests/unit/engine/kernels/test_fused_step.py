@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from engine.bench.replay import capture
 from engine.kernels.row_tile import RowTile
 from engine.kernels.stream_tile import StreamTile
 from tests.bench.fused_step import FusedStep, Tiles, choose_tiles
 from tests.bench.shapes import Shape, random_weights
-from tests.bench.timing import capture
 
 TINY = Shape(name="tiny", layers=2, hidden=72, heads=2, kv_heads=1, head_width=32, ffn=40, vocab=40)
 SMALL = Shape(

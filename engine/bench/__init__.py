@@ -1,0 +1,1 @@
+"""What an engine costs, against what its machine could do."""

@@ -1,0 +1,71 @@
+"""Synthetic acceptance: candidates are kept by a coin, so that speed can be measured at any rate.
+
+What comes out is not the target's text. It is for random weights alone, whose draft knows nothing
+of its target, and everything that reports it says so.
+
+B requests   N verify width, root included   V target vocabulary
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from engine.carriers import VerifyInput
+from engine.errors import EngineError
+from engine.proposers.base import Parts
+from engine.proposers.standalone import StandaloneProposer
+from engine.sampling import Stream, coins
+from engine.sampling.batch import BatchSampling
+from engine.tree import Accepted
+from shapecheck import Dims
+
+
+class AcceptSynthetic:
+    """Keeps every node of a chain with one probability, then goes on with the target's token."""
+
+    def __init__(self, dims: Dims, probability: float) -> None:
+        if not 0 <= probability <= 1:
+            raise EngineError(f"acceptance {probability} is no probability; choose one in [0, 1]")
+        if dims["topk"] != 1:
+            raise EngineError(
+                f"topk is {dims['topk']}, synthetic acceptance keeps the nodes of a chain; "
+                "leave topk at 1"
+            )
+        self.probability = probability
+
+    def __call__(self, logits_BNV: Tensor, draft: VerifyInput, sampling: BatchSampling) -> Accepted:
+        """A node is kept if its coin and those of all its ancestors say so.
+
+        The target's choice is computed at every node, as it is for real candidates.
+        """
+        tokens_BN = draft.draft_tokens
+        logits_BNV = sampling.penalised(logits_BNV, tokens_BN, draft.tree_mask)
+        chosen_BN = sampling.choose(logits_BNV, draft.positions + 1)
+        width = tokens_BN.shape[1]
+        node_N = torch.arange(width, device=tokens_BN.device)
+        coins_BN = coins(sampling.controls.seeds, draft.seq_lens, Stream.ACCEPT, lanes=width)
+        passed_BN = (coins_BN < self.probability) | (node_N == 0)
+        lens_B = passed_BN.int().cumprod(dim=1).sum(dim=1, dtype=torch.int32)
+        kept_BN = node_N < lens_B[:, None]
+        # Inside the path the next candidate stands for what the target would have said.
+        inside_BN = node_N < lens_B[:, None] - 1
+        said_BN = torch.where(inside_BN, tokens_BN.roll(-1, dims=1), chosen_BN)
+        return Accepted(
+            predict=said_BN.where(kept_BN, 0),
+            accept_index=node_N.expand_as(tokens_BN).where(kept_BN, -1),
+            accept_lens=lens_B,
+        )
+
+
+def synthetic(probability: float) -> type[StandaloneProposer]:
+    """A stand-alone proposer whose candidates are kept with this probability."""
+
+    class Synthetic(StandaloneProposer):
+        """Drafts as always; only the verdict is a coin's."""
+
+        def __init__(self, parts: Parts) -> None:
+            super().__init__(parts)
+            self.accept = AcceptSynthetic(parts.dims, probability)
+
+    return Synthetic
