@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
+from engine.backend import Backend
 from engine.config import EngineConfig
 from engine.errors import EngineError
 from engine.models.base import LanguageModel, StandaloneDraft
@@ -45,6 +46,7 @@ def random_pair(target: ModelConfig, draft: ModelConfig | None, config: EngineCo
             continue
         model = build_model(
             shape,
+            kind=Backend.of(config).language_model(shape.family),
             role="draft" if role == "draft" else "target",
             dtype=config.torch_dtype,
             device=config.device,
