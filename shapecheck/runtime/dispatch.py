@@ -20,7 +20,7 @@ def dispatcher(contract: FunctionContract, mode: Mode) -> Function:
     """A function with the signature of the contract's own that enforces it at every call."""
     function = contract.function
     table = PlanTable(contract, mode, tally(function.__module__, contract.where))
-    namespace: dict[str, object] = {"_sc_find": table.find, "_sc_cold": table.cold}
+    namespace: dict[str, object] = {"_sc_plans": table.plans, "_sc_cold": table.cold}
     source = _source(contract, namespace)
     made = cast(Function, functools.wraps(function)(build(source, contract.name, namespace)))
     made.__dict__["__shapecheck_table__"] = table
@@ -49,7 +49,7 @@ def _source(contract: FunctionContract, namespace: dict[str, object]) -> str:
     else:
         lines.append("    _sc_dims = None")
     lines += [
-        "    _sc_plan = _sc_find(_sc_id(_sc_dims))",
+        "    _sc_plan = _sc_plans.get(_sc_id(_sc_dims))",
         f"    if _sc_plan is None: _sc_plan = _sc_cold(_sc_dims, {contract.receiver})",
         f"    return {call}",
     ]

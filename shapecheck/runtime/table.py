@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
 from typing import Any, cast
 
 from shapecheck.config import Level
@@ -35,11 +34,10 @@ class PlanTable:
         self._dims_parameter = contract.dims_parameter
         self._turn = [0]
         self._lock = threading.RLock()  # a finaliser may call the method while it compiles
-        self._young: dict[int, Plan] = {}
+        self.plans: dict[int, Plan] = {}  # the young generation, looked up by the dispatcher
         self._old: dict[int, Plan] = {}
         self._held: dict[int, Dims | None] = {}
         self._held_old: dict[int, Dims | None] = {}
-        self.find: Callable[[int], Plan | None] = self._young.get
 
     def cold(self, source: object, receiver: object = None) -> Plan:
         """The plan for the object that Dims come from; the bare function under torch.compile
@@ -59,7 +57,7 @@ class PlanTable:
                 return self._contract.function
             if not isinstance(source, Dims):
                 source = None  # something else of that name: not held, it may hold the receiver
-            plan = self._young.get(id(source)) or self._old.get(id(source))
+            plan = self.plans.get(id(source)) or self._old.get(id(source))
             if plan is None:
                 plan = self._equal(source) or self._compile(source)
             self._keep(source, plan)
@@ -69,7 +67,7 @@ class PlanTable:
         """The plan of an equal Dims: a copy has the same numbers."""
         if dims is None:
             return None
-        for plans, held in ((self._young, self._held), (self._old, self._held_old)):
+        for plans, held in ((self.plans, self._held), (self._old, self._held_old)):
             for key, other in held.items():
                 if other == dims:
                     return plans[key]
@@ -111,11 +109,11 @@ class PlanTable:
         return False
 
     def _keep(self, source: Dims | None, plan: Plan) -> None:
-        if len(self._young) >= GENERATION:
-            old, held = dict(self._young), dict(self._held)
+        if len(self.plans) >= GENERATION:
+            old, held = dict(self.plans), dict(self._held)
             # Plans leave the table before their Dims are let go, so no id is ever another's.
-            self._young.clear()
+            self.plans.clear()
             self._old, self._held_old = old, held
             self._held = {}
         self._held[id(source)] = source
-        self._young[id(source)] = plan
+        self.plans[id(source)] = plan
