@@ -23,6 +23,7 @@ from engine.models.base import StandaloneDraft
 from engine.models.config import ModelConfig
 from engine.models.pair import ModelPair
 from engine.observe.metrics import Metrics
+from engine.ops import tree_ops
 from engine.phases.commit import Commit
 from engine.phases.prefill import Prefill
 from engine.phases.verify import Verify, VerifyForward
@@ -79,6 +80,7 @@ class Engine:
             draft=pair.draft,
             attention=draft_attention,
             graphs=self._graphs(self.dims),
+            ops=tree_ops(device),
         )
         kind = proposer or PROPOSERS[config.algorithm]
         allocator = SlotAllocator(memory.num_slots)
@@ -112,7 +114,7 @@ class Engine:
                 forward=parts.graphs.wrap(forward, VerifyBuffers),
                 accept=proposer.accept,
             ),
-            commit=Commit(dims=dims, table=self.table, shift=proposer.shift),
+            commit=Commit(dims=dims, table=self.table, shift=proposer.shift, ops=parts.ops),
             metrics=self.metrics,
         )
 

@@ -13,18 +13,11 @@ from engine.attention.base import AttentionBackend, Block
 from engine.carriers import BatchRows, DraftState, DraftStep, StepRows, VerifyInput
 from engine.kv.table import RequestTable
 from engine.models.base import DraftModel
+from engine.ops import TreeOps
 from engine.proposers.candidates import Candidates
 from engine.sampling import HotVocab, RootLaw, StepLaw, TreeLaw
 from engine.sampling.batch import BatchSampling
-from engine.tree import (
-    Frontier,
-    SelectedNodes,
-    build_structure,
-    first_level,
-    law_columns,
-    next_level,
-    select_nodes,
-)
+from engine.tree import DraftTree, Frontier, first_level
 from shapecheck import Dims, contract
 
 
@@ -66,6 +59,7 @@ class DraftDecode:
         shift: int,
         vocab: HotVocab,
         candidates: Candidates,
+        ops: TreeOps,
     ) -> None:
         self.dims = dims
         self.table = table
@@ -73,6 +67,7 @@ class DraftDecode:
         self.shift = shift
         self.vocab = vocab
         self.candidates = candidates
+        self.ops = ops
         # Every step has the tail of the last one, so that one graph serves all of them.
         self.tail = (dims["num_steps"] - 1) * dims["topk"]
 
@@ -89,16 +84,21 @@ class DraftDecode:
             found = self.forward(batch)
             children = self.candidates.step(found.logits, rows.seq_lens, sampling, step=step)
             tokens_RK = self.vocab.target_ids(children.tokens)
-            level, frontier = next_level(frontier, children.scores, tokens_RK, step=step)
+            level, frontier = self.ops.next_level(frontier, children.scores, tokens_RK, step=step)
             levels.append(level)
             laws.append(children.law)
             # A child continues its parent's state and sees what its parent saw.
             hidden_RX = _of_parents(found.hidden_states, frontier)
             seen_BKW = batch.tail_mask.flatten(0, 1)[frontier.parent_rows].view(seen_BKW.shape)
-        nodes = select_nodes(
-            levels, state.bonus_tokens, num_draft_tokens=self.dims["num_draft_tokens"]
+        tree = self.ops.build_tree(
+            levels,
+            state.bonus_tokens,
+            rows.seq_lens,
+            topk=topk,
+            num_draft_tokens=self.dims["num_draft_tokens"],
+            drawn=state.draft_probs is not None,
         )
-        return self._tree(nodes, rows, _tree_law(state.draft_probs, laws, nodes))
+        return self._verified(tree, rows, _tree_law(state.draft_probs, laws, tree.law_columns))
 
     def _nothing_seen(self, requests: int) -> Tensor:
         size = (requests, self.dims["topk"], self.tail)
@@ -131,13 +131,11 @@ class DraftDecode:
             max_seq_len=rows.max_seq_len,
         )
 
-    def _tree(self, nodes: SelectedNodes, rows: BatchRows, law: TreeLaw | None) -> VerifyInput:
-        structure = build_structure(
-            nodes.parent_list, nodes.top_scores_index, rows.seq_lens, topk=self.dims["topk"]
-        )
-        columns_N = torch.arange(nodes.draft_tokens.shape[1], device=rows.seq_lens.device)
+    def _verified(self, tree: DraftTree, rows: BatchRows, law: TreeLaw | None) -> VerifyInput:
+        structure = tree.structure
+        columns_N = torch.arange(tree.draft_tokens.shape[1], device=rows.seq_lens.device)
         return VerifyInput(
-            draft_tokens=nodes.draft_tokens,
+            draft_tokens=tree.draft_tokens,
             tree_mask=structure.tree_mask,
             positions=structure.positions,
             next_child=structure.next_child,
@@ -159,9 +157,9 @@ def _of_parents(hidden_RX: Tensor | None, frontier: Frontier) -> Tensor | None:
 
 
 def _tree_law(
-    root: RootLaw | None, steps: list[StepLaw | None], nodes: SelectedNodes
+    root: RootLaw | None, steps: list[StepLaw | None], columns_BN: Tensor | None
 ) -> TreeLaw | None:
-    if root is None:
+    if root is None or columns_BN is None:
         return None
     drawn = [law for law in steps if law is not None]
-    return TreeLaw.assemble(root, drawn, law_columns(nodes.parent_list, nodes.top_scores_index))
+    return TreeLaw.assemble(root, drawn, columns_BN)

@@ -22,6 +22,7 @@ from engine.config import EngineConfig
 from engine.graphs.runner import Graphs
 from engine.kv.table import RequestTable
 from engine.models.base import DraftModel, Hidden
+from engine.ops import TreeOps
 from engine.phases.accept import Accept
 from engine.sampling.batch import BatchSampling
 from shapecheck import Dims
@@ -38,6 +39,7 @@ class Parts:
     draft: DraftModel | None
     attention: AttentionBackend | None
     graphs: Graphs
+    ops: TreeOps
 
 
 class Proposer(ABC):

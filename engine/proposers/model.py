@@ -35,8 +35,12 @@ class ModelProposer(Proposer):
         drawn = parts.config.drafting == "drawn"
         topk = parts.dims["topk"]
         vocab = self.vocab_of(parts.draft)
-        self.candidates = Drawn(topk) if drawn else Chosen(topk)
-        self.accept = AcceptDrawn(parts.dims, vocab) if drawn else AcceptChosen(parts.dims)
+        self.candidates = (Drawn if drawn else Chosen)(topk, parts.ops)
+        self.accept = (
+            AcceptDrawn(parts.dims, vocab, parts.ops)
+            if drawn
+            else AcceptChosen(parts.dims, parts.ops)
+        )
         self.decode = DraftDecode(
             dims=parts.dims,
             table=parts.table,
@@ -47,6 +51,7 @@ class ModelProposer(Proposer):
             shift=self.shift,
             vocab=vocab,
             candidates=self.candidates,
+            ops=parts.ops,
         )
         self.extend = DraftExtend(
             dims=parts.dims,
