@@ -47,7 +47,7 @@ def _accept(
 def accept_greedy(
     draft_tokens: Tensor, target_predict: Tensor, tree_mask: Tensor, *, accept_width: int
 ) -> Accepted:
-    """Draft tokens and the target's choices (B, N) i64, mask (B, N, N) bool, as in the reference."""
+    """Tokens and the target's choices (B, N) i64, mask (B, N, N) bool, as in the reference."""
     rows, width = draft_tokens.shape
     device = draft_tokens.device
     accepted = Accepted(

@@ -21,7 +21,9 @@ def _scores(p_ptr, parent_score_ptr, c_C, K: tl.constexpr):
     here_C = c_C < K * K
     p_C = tl.load(p_ptr + c_C, mask=here_C, other=0.0).to(tl.float32)
     p_C = tl.where(p_C == p_C, tl.minimum(tl.maximum(p_C, 0.0), 1.0), 0.0)
-    return tl.where(here_C, tl.load(parent_score_ptr + c_C // K, mask=here_C, other=0.0) * p_C, -1.0)
+    return tl.where(
+        here_C, tl.load(parent_score_ptr + c_C // K, mask=here_C, other=0.0) * p_C, -1.0
+    )
 
 
 @triton.jit

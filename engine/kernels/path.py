@@ -90,7 +90,9 @@ def keep_path(
         emitted=new(requests, depth),
     )
     if requests:
-        request_stride, node_stride, _ = (0, 0, 0) if hidden_states is None else hidden_states.stride()
+        request_stride, node_stride, _ = (
+            (0, 0, 0) if hidden_states is None else hidden_states.stride()
+        )
         _keep_path[max(width, depth), requests](
             slots_PM, req_rows_index.contiguous(), seq_lens.contiguous(), slots.contiguous(),
             predict.contiguous(), accept_index.contiguous(), accept_lens.contiguous(),

@@ -14,10 +14,10 @@ import triton.language as tl
 from torch import Tensor
 
 from engine.kernels.units import (
-    BLOCK_V,
     as_units,
     chunk_of,
     chunk_sums,
+    chunk_width,
     threshold_of,
     token_of,
     whole,
@@ -40,9 +40,11 @@ def _law_units(law_ptr, cold_ptr, token, here, WHOLE: tl.constexpr):
 @triton.jit
 def _left_units(target_ptr, kept_ptr, token, here, reduced):
     """What is left of the target's law: its own units, or those kept by the last refusal."""
-    own = as_units(tl.load(target_ptr + token, mask=here & (reduced == 0), other=0.0))
-    kept = tl.load(kept_ptr + token, mask=here & (reduced != 0), other=0)
-    return tl.where(reduced == 0, own, kept)
+    # As wide as the tokens: a mask of a block and a scalar is none to Triton's interpreter.
+    is_own = tl.zeros_like(token) == reduced
+    own = as_units(tl.load(target_ptr + token, mask=here & is_own, other=0.0))
+    kept = tl.load(kept_ptr + token, mask=here & (is_own == 0), other=0)
+    return tl.where(is_own, own, kept)
 
 
 @triton.jit
@@ -88,10 +90,10 @@ def _reject(
     mass = tl.sum(tl.load(mass_ptr + f_F, mask=f_F < F, other=0), axis=0)
     while child >= 0:
         token = tl.load(token_ptr + child)
-        own = _law_units(law_ptr + node * E, cold_ptr, token, True, WHOLE)
+        own = _law_units(law_ptr + node * E, cold_ptr, token, token >= 0, WHOLE)
         own = tl.where(_is_held(token, first, child, token_ptr, sibling_ptr), 0, own)
         half_ptr = kept_ptr + tl.maximum(reduced - 1, 0) * V
-        left = _left_units(target_ptr + node * V, half_ptr, token, True, reduced)
+        left = _left_units(target_ptr + node * V, half_ptr, token, token >= 0, reduced)
         weight = left.to(tl.float64) / scale.to(tl.float64)
         chance = tl.where(mass == 0, 1.0, own.to(tl.float64) / tl.maximum(mass, 1).to(tl.float64))
         judged = chance > 0.0
@@ -168,7 +170,8 @@ def accept_tree(
     rows, width = draft_tokens.shape
     target_vocab, draft_vocab = target_probs.shape[2], law.probs.shape[2]
     device = draft_tokens.device
-    chunks = triton.cdiv(target_vocab, BLOCK_V)
+    block = chunk_width(target_vocab)
+    chunks = triton.cdiv(target_vocab, block)
     laws = law.probs.contiguous()
     mass_BNF = chunk_sums(laws.view(rows * width, draft_vocab))
     kept_BHV = torch.empty(rows, 2, target_vocab, dtype=torch.int64, device=device)
@@ -185,7 +188,7 @@ def accept_tree(
             next_child.contiguous(), next_sibling.contiguous(), accept_coins.contiguous(),
             final_coins.contiguous(), kept_BHV, sum_BHC, accepted.predict, accepted.accept_index,
             accepted.accept_lens, width, accept_width, target_vocab, draft_vocab, chunks,
-            draft_chunks, BLOCK_V=BLOCK_V, BLOCK_N=triton.next_power_of_2(width),
+            draft_chunks, BLOCK_V=block, BLOCK_N=triton.next_power_of_2(width),
             BLOCK_D=triton.next_power_of_2(accept_width), BLOCK_C=triton.next_power_of_2(chunks),
             BLOCK_F=triton.next_power_of_2(draft_chunks), WHOLE=vocab.is_whole, num_warps=16,
         )  # fmt: skip

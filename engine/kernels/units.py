@@ -12,8 +12,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-BLOCK_V = 4096
-"""Tokens of one chunk."""
+WIDEST = 4096
+"""Tokens of a chunk of a large vocabulary."""
 
 
 @triton.jit
@@ -68,11 +68,17 @@ def _chunk_sums(law_ptr, sum_ptr, V: tl.constexpr, BLOCK_V: tl.constexpr):
     tl.store(sum_ptr + row * tl.num_programs(0) + tl.program_id(0), total)
 
 
+def chunk_width(vocab: int) -> int:
+    """Tokens of a chunk: chunk_sums and whoever reads its sums cut rows alike."""
+    return min(WIDEST, triton.next_power_of_2(vocab))
+
+
 def chunk_sums(law_RV: Tensor) -> Tensor:
-    """(R, C) i64: the units of every chunk of BLOCK_V tokens of every row."""
+    """(R, C) i64: the units of every chunk of every row."""
     rows, vocab = law_RV.shape
-    chunks = triton.cdiv(vocab, BLOCK_V)
+    width = chunk_width(vocab)
+    chunks = triton.cdiv(vocab, width)
     sum_RC = torch.empty(rows, chunks, dtype=torch.int64, device=law_RV.device)
     if rows:
-        _chunk_sums[chunks, rows](law_RV, sum_RC, vocab, BLOCK_V=BLOCK_V, num_warps=8)
+        _chunk_sums[chunks, rows](law_RV, sum_RC, vocab, BLOCK_V=width, num_warps=8)
     return sum_RC

@@ -18,9 +18,7 @@ class Commit:
     the window in path order; the slots of the others stay in it, free for the next iteration.
     """
 
-    def __init__(
-        self, *, dims: Dims, table: RequestTable, shift: int, ops: TreeOps
-    ) -> None:
+    def __init__(self, *, dims: Dims, table: RequestTable, shift: int, ops: TreeOps) -> None:
         self.dims = dims
         self.table = table
         self.shift = shift

@@ -85,7 +85,9 @@ class Drawn(Candidates):
     ) -> StepChildren:
         controls, lanes = sampling.controls, self.topk**2
         first = self.topk + (step - 1) * lanes
-        coins_BL = self.ops.coins(controls.seeds, positions_B, Stream.DRAFT, lanes=lanes, first_lane=first)
+        coins_BL = self.ops.coins(
+            controls.seeds, positions_B, Stream.DRAFT, lanes=lanes, first_lane=first
+        )
         tokens, law = draw_step(
             logits_RV, controls, coins_BL.view(len(logits_RV), self.topk), self.ops.draw_children
         )
