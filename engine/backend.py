@@ -17,6 +17,7 @@ from engine.kv.table import RequestTable
 from engine.models.config import Family
 from engine.models.llama import CausalLM
 from engine.models.registry import MODELS
+from engine.ops import TreeOps
 
 INVARIANT_SPLIT = 64
 """Columns of an attention split when a row's sums may not depend on its batch."""
@@ -59,6 +60,10 @@ class Backend:
         from engine.models.fused import FusedLM
 
         return functools.partial(FusedLM, invariant=self.invariant)
+
+    def ops(self) -> TreeOps:
+        """The small operations between forwards."""
+        return TreeOps.triton() if self.kernels else TreeOps.torch()
 
     def attention(self, pool: KVPool, table: RequestTable) -> AttentionBackend:
         """Attention over this pool."""

@@ -81,6 +81,7 @@ class Engine:
             draft=pair.draft,
             attention=draft_attention,
             graphs=self._graphs(self.dims),
+            ops=self.backend.ops(),
         )
         kind = proposer or PROPOSERS[config.algorithm]
         allocator = SlotAllocator(memory.num_slots)
@@ -114,7 +115,7 @@ class Engine:
                 forward=parts.graphs.wrap(forward, VerifyBuffers),
                 accept=proposer.accept,
             ),
-            commit=Commit(dims=dims, table=self.table, shift=proposer.shift),
+            commit=Commit(dims=dims, table=self.table, shift=proposer.shift, ops=parts.ops),
             metrics=self.metrics,
         )
 

@@ -98,6 +98,11 @@ def topk_softmax(logits_TV: Tensor, k: int, *, chained: bool = False) -> tuple[T
     return p_TK, index_TK
 
 
+def choose_children(logits_RV: Tensor, *, topk: int) -> tuple[Tensor, Tensor]:
+    """engine.sampling.choose_children: the candidates of every row of a frontier."""
+    return topk_softmax(logits_RV.contiguous(), topk)
+
+
 def topk_softmax_reference(logits_TV: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The same in torch, with a stable sort for equal logits."""
     index_TK = torch.sort(logits_TV, dim=-1, descending=True, stable=True).indices[:, :k]

@@ -1,13 +1,13 @@
 """commit: the accepted path becomes part of each request; the only phase that mutates.
 
-B requests   N verify width, root included   D width of the accept table   X width fed to the draft
+B requests   N verify width, root included   D width of the accept table
 """
 
-import torch
 from torch import Tensor
 
 from engine.carriers import BatchRows, Emitted, VerifyExtendInput, VerifyInput, VerifyOutput
 from engine.kv.table import RequestTable
+from engine.ops import TreeOps
 from shapecheck import Dims, contract, invariant
 
 
@@ -18,49 +18,40 @@ class Commit:
     the window in path order; the slots of the others stay in it, free for the next iteration.
     """
 
-    def __init__(self, *, dims: Dims, table: RequestTable, shift: int) -> None:
+    def __init__(self, *, dims: Dims, table: RequestTable, shift: int, ops: TreeOps) -> None:
         self.dims = dims
         self.table = table
         self.shift = shift
+        self.keep_path = ops.keep_path
 
     @contract(phase="commit")
     def run(
         self, draft: VerifyInput, verified: VerifyOutput, rows: BatchRows
     ) -> tuple[VerifyExtendInput, Emitted]:
         """L_b grows by A_b in `rows`; what the draft has to read is gathered, N rows a request."""
-        requests, width = draft.draft_tokens.shape
-        device = draft.draft_tokens.device
-        index_N = torch.arange(width, device=device)
-        path_BN = _fitted(verified.accept_index, width)  # no path is longer than N
-        self._keep_path(draft, path_BN, index_N)
-
-        lens_B = verified.accept_lens
-        real_BN = index_N < lens_B[:, None]
-        at_BN = path_BN.clamp(min=0)
-        emitted_BN = verified.predict.gather(1, at_BN).where(real_BN, 0)
-        first_B1 = draft.seq_lens[:, None] + (1 - self.shift)
+        path = self.keep_path(
+            self.table.slots_PM,
+            req_rows_index=draft.req_rows_index,
+            seq_lens=draft.seq_lens,
+            slots=draft.slots,
+            predict=verified.predict,
+            accept_index=verified.accept_index,
+            accept_lens=verified.accept_lens,
+            hidden_states=verified.hidden_states,
+            shift=self.shift,
+        )
         extend = VerifyExtendInput(
-            hidden_states=_gathered(verified.hidden_states, at_BN),
-            input_ids=emitted_BN.flatten(),
-            positions=(first_B1 + index_N).where(real_BN, 0).flatten(),
-            accept_lens=lens_B,
+            hidden_states=path.hidden_states,
+            input_ids=path.input_ids,
+            positions=path.positions,
+            accept_lens=verified.accept_lens,
             seq_lens=draft.seq_lens,
             req_rows_index=draft.req_rows_index,
-            select_index=width * torch.arange(requests, device=device) + lens_B - 1,
+            select_index=path.select_index,
             max_seq_len=draft.max_seq_len,
         )
-        rows.seq_lens = draft.seq_lens + lens_B
-        emitted_BD = _fitted(emitted_BN.where(real_BN, -1), verified.accept_index.shape[1])
-        return extend, Emitted(tokens=emitted_BD, lengths=lens_B)
-
-    def _keep_path(self, draft: VerifyInput, path_BN: Tensor, index_N: Tensor) -> None:
-        """Table columns [L_b, L_b + N) hold the path's slots first, the others behind."""
-        kept_BN = (path_BN[:, None, :] == index_N[:, None]).any(dim=2)
-        # Parents stand before children, so ascending node order is path order.
-        order_BN = kept_BN.logical_not().int().argsort(dim=1, stable=True)
-        self.table.assign(
-            draft.req_rows_index, draft.seq_lens[:, None] + index_N, draft.slots.gather(1, order_BN)
-        )
+        rows.seq_lens = path.seq_lens
+        return extend, Emitted(tokens=path.emitted, lengths=verified.accept_lens)
 
 
 @invariant(Commit.run)
@@ -71,19 +62,3 @@ def path_follows_the_target(draft: VerifyInput, verified: VerifyOutput) -> Tenso
     said_BD = verified.predict.gather(1, at_BD)[:, :-1]
     taken_BD = draft.draft_tokens.gather(1, at_BD)[:, 1:]
     return (index_BD[:, 1:] < 0) | (said_BD == taken_BD)
-
-
-def _fitted(table_BD: Tensor, width: int) -> Tensor:
-    """The table cut or padded with -1 to `width` columns."""
-    missing = width - table_BD.shape[1]
-    if missing <= 0:
-        return table_BD[:, :width]
-    return torch.nn.functional.pad(table_BD, (0, missing), value=-1)
-
-
-def _gathered(hidden_BNX: Tensor | None, at_BN: Tensor) -> Tensor | None:
-    """(B*N, X) the hidden states of the path's nodes; rows behind it repeat the root's."""
-    if hidden_BNX is None:
-        return None
-    width = hidden_BNX.shape[2]
-    return hidden_BNX.gather(1, at_BN[:, :, None].expand(-1, -1, width)).flatten(0, 1)

@@ -15,18 +15,11 @@ from engine.attention.base import AttentionBackend, Block
 from engine.carriers import DraftRoots, DraftStep, DraftTree, StepRows
 from engine.kv.table import RequestTable
 from engine.models.base import DraftModel
+from engine.ops import TreeOps
 from engine.proposers.candidates import Candidates
 from engine.sampling import HotVocab, RootLaw, StepLaw, TreeLaw
 from engine.sampling.batch import BatchSampling
-from engine.tree import (
-    Frontier,
-    SelectedNodes,
-    build_structure,
-    first_level,
-    law_columns,
-    next_level,
-    select_nodes,
-)
+from engine.tree import BuiltTree, Frontier, first_level
 from shapecheck import Dims
 
 
@@ -72,9 +65,11 @@ class DraftLoop:
         shift: int,
         vocab: HotVocab,
         candidates: Candidates,
+        ops: TreeOps,
     ) -> None:
         self.dims = dims
         self.table = table
+        self.ops = ops
         self.forward = forward
         self.shift = shift
         self.vocab = vocab
@@ -96,16 +91,21 @@ class DraftLoop:
             found = self.forward(batch)
             children = self.candidates.step(found.logits, roots.seq_lens, sampling, step=step)
             tokens_RK = self.vocab.target_ids(children.tokens)
-            level, frontier = next_level(frontier, children.scores, tokens_RK, step=step)
+            level, frontier = self.ops.next_level(frontier, children.scores, tokens_RK, step=step)
             levels.append(level)
             laws.append(children.law)
             # A child continues its parent's state and sees what its parent saw.
             hidden_RX = _of_parents(found.hidden_states, frontier)
             seen_BKW = batch.tail_mask.flatten(0, 1)[frontier.parent_rows].view(seen_BKW.shape)
-        nodes = select_nodes(
-            levels, roots.bonus_tokens, num_draft_tokens=self.dims["num_draft_tokens"]
+        built = self.ops.build_tree(
+            levels,
+            roots.bonus_tokens,
+            roots.seq_lens,
+            topk=topk,
+            num_draft_tokens=self.dims["num_draft_tokens"],
+            drawn=law is not None,
         )
-        return self._tree(nodes, roots, _tree_law(law, laws, nodes))
+        return self._tree(built, roots, _tree_law(law, laws, built.law_columns))
 
     def _nothing_seen(self, requests: int) -> Tensor:
         size = (requests, self.dims["topk"], self.tail)
@@ -138,13 +138,11 @@ class DraftLoop:
             max_seq_len=roots.max_seq_len,
         )
 
-    def _tree(self, nodes: SelectedNodes, roots: DraftRoots, law: TreeLaw | None) -> DraftTree:
-        structure = build_structure(
-            nodes.parent_list, nodes.top_scores_index, roots.seq_lens, topk=self.dims["topk"]
-        )
-        columns_N = torch.arange(nodes.draft_tokens.shape[1], device=roots.seq_lens.device)
+    def _tree(self, built: BuiltTree, roots: DraftRoots, law: TreeLaw | None) -> DraftTree:
+        structure = built.structure
+        columns_N = torch.arange(built.draft_tokens.shape[1], device=roots.seq_lens.device)
         return DraftTree(
-            draft_tokens=nodes.draft_tokens,
+            draft_tokens=built.draft_tokens,
             tree_mask=structure.tree_mask,
             positions=structure.positions,
             next_child=structure.next_child,
@@ -177,9 +175,9 @@ def _of_parents(hidden_RX: Tensor | None, frontier: Frontier) -> Tensor | None:
 
 
 def _tree_law(
-    root: RootLaw | None, steps: list[StepLaw | None], nodes: SelectedNodes
+    root: RootLaw | None, steps: list[StepLaw | None], columns_BN: Tensor | None
 ) -> TreeLaw | None:
-    if root is None:
+    if root is None or columns_BN is None:
         return None
     drawn = [law for law in steps if law is not None]
-    return TreeLaw.assemble(root, drawn, law_columns(nodes.parent_list, nodes.top_scores_index))
+    return TreeLaw.assemble(root, drawn, columns_BN)

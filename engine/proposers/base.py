@@ -21,6 +21,7 @@ from engine.carriers import (
 from engine.graphs.runner import Graphs
 from engine.kv.table import RequestTable
 from engine.models.base import DraftModel, Hidden, Models
+from engine.ops import TreeOps
 from engine.phases.accept import Accept
 from engine.sampling.batch import BatchSampling
 from shapecheck import Dims
@@ -40,6 +41,7 @@ class Parts:
     draft: DraftModel | None
     attention: AttentionBackend | None
     graphs: Graphs
+    ops: TreeOps
 
 
 class Proposer(ABC):

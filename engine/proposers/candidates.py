@@ -8,12 +8,11 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from engine.ops import TreeOps
 from engine.sampling import (
     RootLaw,
     StepLaw,
     Stream,
-    choose_children,
-    coins,
     draw_root,
     draw_step,
 )
@@ -42,8 +41,9 @@ class StepChildren:
 class Candidates(ABC):
     """`positions` are those of the roots: coins follow them, not the batch."""
 
-    def __init__(self, topk: int) -> None:
+    def __init__(self, topk: int, ops: TreeOps) -> None:
         self.topk = topk
+        self.ops = ops
 
     @abstractmethod
     def root(self, logits_BV: Tensor, positions_B: Tensor, sampling: BatchSampling) -> RootChildren:
@@ -60,13 +60,13 @@ class Chosen(Candidates):
     """The most probable tokens; the tree then keeps the best of them by probability."""
 
     def root(self, logits_BV: Tensor, positions_B: Tensor, sampling: BatchSampling) -> RootChildren:
-        scores, tokens = choose_children(logits_BV, topk=self.topk)
+        scores, tokens = self.ops.choose_children(logits_BV, topk=self.topk)
         return RootChildren(scores=scores, tokens=tokens, law=None)
 
     def step(
         self, logits_RV: Tensor, positions_B: Tensor, sampling: BatchSampling, *, step: int
     ) -> StepChildren:
-        scores, tokens = choose_children(logits_RV, topk=self.topk)
+        scores, tokens = self.ops.choose_children(logits_RV, topk=self.topk)
         return StepChildren(scores=scores, tokens=tokens, law=None)
 
 
@@ -75,8 +75,8 @@ class Drawn(Candidates):
 
     def root(self, logits_BV: Tensor, positions_B: Tensor, sampling: BatchSampling) -> RootChildren:
         controls = sampling.controls
-        coins_BK = coins(controls.seeds, positions_B, Stream.DRAFT, lanes=self.topk)
-        tokens, law = draw_root(logits_BV, controls, coins_BK)
+        coins_BK = self.ops.coins(controls.seeds, positions_B, Stream.DRAFT, lanes=self.topk)
+        tokens, law = draw_root(logits_BV, controls, coins_BK, self.ops.draw_children)
         scores = rank_scores(len(tokens), self.topk, device=tokens.device)
         return RootChildren(scores=scores, tokens=tokens, law=law)
 
@@ -85,7 +85,11 @@ class Drawn(Candidates):
     ) -> StepChildren:
         controls, lanes = sampling.controls, self.topk**2
         first = self.topk + (step - 1) * lanes
-        coins_BL = coins(controls.seeds, positions_B, Stream.DRAFT, lanes=lanes, first_lane=first)
-        tokens, law = draw_step(logits_RV, controls, coins_BL.view(len(logits_RV), self.topk))
+        coins_BL = self.ops.coins(
+            controls.seeds, positions_B, Stream.DRAFT, lanes=lanes, first_lane=first
+        )
+        tokens, law = draw_step(
+            logits_RV, controls, coins_BL.view(len(logits_RV), self.topk), self.ops.draw_children
+        )
         scores = rank_scores(len(tokens), self.topk, device=tokens.device)
         return StepChildren(scores=scores, tokens=tokens, law=law)

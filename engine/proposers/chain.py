@@ -26,7 +26,7 @@ class ChainProposer(Proposer):
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
-        self.accept = AcceptChosen(parts.dims)
+        self.accept = AcceptChosen(parts.dims, parts.ops)
 
     def after_prefill(self, batch: PrefillExtendInput, sampling: BatchSampling) -> DraftState:
         return self._state(batch.input_ids.index_select(0, batch.select_index))

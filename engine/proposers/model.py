@@ -40,8 +40,12 @@ class ModelProposer(Proposer):
         drawn = parts.config.drafting == "drawn"
         topk = parts.dims["topk"]
         vocab = self.vocab_of(parts.draft)
-        self.candidates = Drawn(topk) if drawn else Chosen(topk)
-        self.accept = AcceptDrawn(parts.dims, vocab) if drawn else AcceptChosen(parts.dims)
+        self.candidates = (Drawn if drawn else Chosen)(topk, parts.ops)
+        self.accept = (
+            AcceptDrawn(parts.dims, vocab, parts.ops)
+            if drawn
+            else AcceptChosen(parts.dims, parts.ops)
+        )
         step = StepForward(draft=parts.draft, attention=parts.attention, shift=self.shift)
         self.loop = DraftLoop(
             dims=parts.dims,
@@ -50,6 +54,7 @@ class ModelProposer(Proposer):
             shift=self.shift,
             vocab=vocab,
             candidates=self.candidates,
+            ops=parts.ops,
         )
         self.grow = self.loop if drawn else self._chosen(parts)
         self.decode = DraftDecode(dims=parts.dims, grow=self.grow)

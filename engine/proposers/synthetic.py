@@ -13,9 +13,10 @@ from torch import Tensor
 
 from engine.carriers import VerifyInput
 from engine.errors import EngineError
+from engine.ops import TreeOps
 from engine.proposers.base import Parts
 from engine.proposers.standalone import StandaloneProposer
-from engine.sampling import Stream, coins
+from engine.sampling import Stream
 from engine.sampling.batch import BatchSampling
 from engine.tree import Accepted
 from shapecheck import Dims
@@ -24,7 +25,7 @@ from shapecheck import Dims
 class AcceptSynthetic:
     """Keeps every node of a chain with one probability, then goes on with the target's token."""
 
-    def __init__(self, dims: Dims, probability: float) -> None:
+    def __init__(self, dims: Dims, ops: TreeOps, probability: float) -> None:
         if not 0 <= probability <= 1:
             raise EngineError(f"acceptance {probability} is no probability; choose one in [0, 1]")
         if dims["topk"] != 1:
@@ -32,6 +33,7 @@ class AcceptSynthetic:
                 f"topk is {dims['topk']}, synthetic acceptance keeps the nodes of a chain; "
                 "leave topk at 1"
             )
+        self.ops = ops
         self.probability = probability
 
     def __call__(self, logits_BNV: Tensor, draft: VerifyInput, sampling: BatchSampling) -> Accepted:
@@ -41,10 +43,14 @@ class AcceptSynthetic:
         """
         tokens_BN = draft.draft_tokens
         logits_BNV = sampling.penalised(logits_BNV, tokens_BN, draft.tree_mask)
-        chosen_BN = sampling.choose(logits_BNV, draft.positions + 1)
+        chosen_BN = sampling.choose(
+            logits_BNV, draft.positions + 1, coins=self.ops.coins, draw=self.ops.draw
+        )
         width = tokens_BN.shape[1]
         node_N = torch.arange(width, device=tokens_BN.device)
-        coins_BN = coins(sampling.controls.seeds, draft.seq_lens, Stream.ACCEPT, lanes=width)
+        coins_BN = self.ops.coins(
+            sampling.controls.seeds, draft.seq_lens, Stream.ACCEPT, lanes=width
+        )
         passed_BN = (coins_BN < self.probability) | (node_N == 0)
         lens_B = passed_BN.int().cumprod(dim=1).sum(dim=1, dtype=torch.int32)
         kept_BN = node_N < lens_B[:, None]
@@ -66,6 +72,6 @@ def synthetic(probability: float) -> type[StandaloneProposer]:
 
         def __init__(self, parts: Parts) -> None:
             super().__init__(parts)
-            self.accept = AcceptSynthetic(parts.dims, probability)
+            self.accept = AcceptSynthetic(parts.dims, parts.ops, probability)
 
     return Synthetic

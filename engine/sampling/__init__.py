@@ -8,6 +8,7 @@ from engine.sampling.draft_law import (
     StepLaw,
     TreeLaw,
     choose_children,
+    draw_children,
     draw_root,
     draw_step,
 )
@@ -35,6 +36,7 @@ __all__ = [
     "choose_children",
     "coins",
     "draw",
+    "draw_children",
     "draw_root",
     "draw_step",
     "penalise",

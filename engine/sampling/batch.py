@@ -1,5 +1,6 @@
 """BatchSampling: what the live requests ask of the sampler, and what penalties need to know."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -32,7 +33,14 @@ class BatchSampling:
             return logits_BNV
         return penalise(logits_BNV, tokens_BN, mask_BNN, self.counts, self.controls)
 
-    def choose(self, logits_BNV: Tensor, positions_BN: Tensor) -> Tensor:
+    def choose(
+        self,
+        logits_BNV: Tensor,
+        positions_BN: Tensor,
+        *,
+        coins: Callable[..., Tensor] = coins,
+        draw: Callable[[Tensor, Tensor], Tensor] = draw,
+    ) -> Tensor:
         """(B, N) the target's token at each node; the chosen token stands at `positions`.
 
         The coin depends on seed and position alone, so a request draws the same tokens with and

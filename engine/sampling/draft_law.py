@@ -8,7 +8,7 @@ they are not drawn, and an exhausted law tells verification so.
 B requests   K branching   N verify width, root included   R rows   Vd draft vocabulary
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import InitVar, dataclass
 from typing import Annotated, Self
 
@@ -18,9 +18,12 @@ from torch import Tensor
 
 from engine.errors import EngineError
 from engine.sampling.controls import BatchControls
-from engine.sampling.draw import draw
+from engine.sampling.draw import draw_units
 from engine.sampling.filters import sampling_law
+from engine.sampling.units import units
 from shapecheck import carrier, ids, invariant
+
+Draw = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 _SEAL = object()
 
@@ -126,9 +129,13 @@ def draw_root(
     logits: Float32[Tensor, "bs draft_vocab"],
     controls: BatchControls,
     coins_BK: Float64[Tensor, "bs topk"],
+    draw: Draw | None = None,
 ) -> tuple[Annotated[Int64[Tensor, "bs topk"], ids("draft")], RootLaw]:
-    """K children of the root under each request's own filters, and their law. Draft ids."""
-    tokens, probs = _draw_children(logits, controls, coins_BK)
+    """K children of the root under each request's own filters, and their law. Draft ids.
+
+    `draw` stands in for draw_children.
+    """
+    tokens, probs = _draw_children(logits, controls, coins_BK, draw)
     return tokens, RootLaw(probs=probs, seal=_SEAL)
 
 
@@ -136,9 +143,13 @@ def draw_step(
     logits: Float32[Tensor, "bs*topk draft_vocab"],
     controls: BatchControls,
     coins_RK: Float64[Tensor, "bs*topk topk"],
+    draw: Draw | None = None,
 ) -> tuple[Annotated[Int64[Tensor, "bs*topk topk"], ids("draft")], StepLaw]:
-    """K children of every frontier node, and their laws. Draft ids, request-major rows."""
-    tokens, probs = _draw_children(logits, controls, coins_RK)
+    """K children of every frontier node, and their laws. Draft ids, request-major rows.
+
+    `draw` stands in for draw_children.
+    """
+    tokens, probs = _draw_children(logits, controls, coins_RK, draw)
     return tokens, StepLaw(probs=probs, seal=_SEAL)
 
 
@@ -150,21 +161,29 @@ def choose_children(
     return (best.values - logits_RV.float().logsumexp(dim=-1, keepdim=True)).exp(), best.indices
 
 
+def draw_children(law_RV: Tensor, logits_RV: Tensor, coins_RK: Tensor) -> Tensor:
+    """K tokens (R, K) i64 of each row, drawn one after the other without those before them.
+
+    Once nothing of the law is left, the best remaining logit is chosen.
+    """
+    left_RU = units(law_RV)
+    tokens = [draw_units(left_RU, coins_RK[:, 0])]
+    unseen_RV = logits_RV
+    for rank in range(1, coins_RK.shape[1]):
+        last_R1 = tokens[-1].unsqueeze(1)
+        left_RU = left_RU.scatter(1, last_R1, 0)
+        unseen_RV = unseen_RV.scatter(1, last_R1, -torch.inf)
+        drawn_R = draw_units(left_RU, coins_RK[:, rank])
+        exhausted_R = left_RU.sum(dim=1) == 0
+        tokens.append(torch.where(exhausted_R, unseen_RV.argmax(dim=1), drawn_R))
+    return torch.stack(tokens, dim=1)
+
+
 def _draw_children(
-    logits_RV: Tensor, controls: BatchControls, coins_RK: Tensor
+    logits_RV: Tensor, controls: BatchControls, coins_RK: Tensor, draw: Draw | None
 ) -> tuple[Tensor, Tensor]:
     rows, vocab = logits_RV.shape
     requests = len(controls.seeds)
     per_request = rows // requests if requests else 0
-    probs_RV = sampling_law(logits_RV.view(requests, per_request, vocab), controls).flatten(0, 1)
-    left_RV = probs_RV
-    tokens = [draw(left_RV, coins_RK[:, 0])]
-    unseen_RV = logits_RV
-    for rank in range(1, coins_RK.shape[1]):
-        last_R1 = tokens[-1].unsqueeze(1)
-        left_RV = left_RV.scatter(1, last_R1, 0.0)
-        unseen_RV = unseen_RV.scatter(1, last_R1, -torch.inf)
-        drawn_R = draw(left_RV, coins_RK[:, rank])
-        exhausted_R = ~left_RV.bool().any(dim=1)
-        tokens.append(torch.where(exhausted_R, unseen_RV.argmax(dim=1), drawn_R))
-    return torch.stack(tokens, dim=1), probs_RV
+    law_RV = sampling_law(logits_RV.view(requests, per_request, vocab), controls).flatten(0, 1)
+    return (draw or draw_children)(law_RV, logits_RV, coins_RK), law_RV

@@ -9,12 +9,13 @@ Speculative Decoding, Jeon et al., arXiv:2402.14160.
 With r what is left of the target's law at a node (at first p) and q the law the next child x was
 drawn from: accept x with probability min(1, r(x)/q(x)); else r becomes max(r - q, 0) and q loses
 x, both renormalised. The token after the last accepted node is drawn from its r. An exhausted q
-means that x was chosen, not drawn: then q is the point law of x. All arithmetic is float64.
+means that x was chosen, not drawn: then q is the point law of x. Sums are taken in whole units
+(engine.sampling.units), all else is float64: every device keeps the same path.
 
 Candidates that were all chosen (best tokens, n-grams) need no law: a token is drawn from the
 target at every node, and `engine.tree.accept_greedy` follows the draws as far as the tree goes.
 
-B requests   N verify width, root included   V target vocabulary
+B requests   N verify width, root included   V target vocabulary   U counts units
 """
 
 import torch
@@ -22,8 +23,9 @@ from jaxtyping import Float32, Float64, Int64
 from torch import Tensor
 
 from engine.sampling.draft_law import TreeLaw
-from engine.sampling.draw import draw
+from engine.sampling.draw import draw_units
 from engine.sampling.hot_vocab import HotVocab
+from engine.sampling.units import WHOLE, units
 from engine.tree.accept import Accepted
 
 
@@ -45,21 +47,24 @@ def accept_chain(
     # The last node has no child; its column holds a stand-in that is never judged.
     child_BN = torch.cat([draft_tokens[:, 1:], torch.zeros_like(draft_tokens[:, :1])], dim=1)
     coin_BN = accept_coins.roll(-1, dims=1)
-    weight_BN = target_probs.gather(2, child_BN.unsqueeze(2)).squeeze(2).double()
+    weight_BU = units(target_probs.gather(2, child_BN.unsqueeze(2)).squeeze(2))
     draft_id_BN = vocab.cold[child_BN]
-    law_BN = law.probs.gather(2, draft_id_BN.clamp(min=0).unsqueeze(2)).squeeze(2).double()
-    mass_BN = law.probs.sum(dim=2, dtype=torch.float64)
-    chance_BN = torch.where(draft_id_BN < 0, 0.0, law_BN / mass_BN)
-    chance_BN = torch.where(mass_BN == 0.0, 1.0, chance_BN)
+    own_BU = units(law.probs.gather(2, draft_id_BN.clamp(min=0).unsqueeze(2)).squeeze(2))
+    mass_BU = units(law.probs).sum(dim=2)
+    chance_BN = torch.where(draft_id_BN < 0, 0.0, _share(own_BU, mass_BU))
+    chance_BN = torch.where(mass_BU == 0, 1.0, chance_BN)
     node_N = torch.arange(width, device=draft_tokens.device)
     judged_BN = (chance_BN > 0.0) & (node_N < width - 1)
-    takes_BN = judged_BN & (coin_BN * chance_BN < weight_BN)
+    takes_BN = judged_BN & (coin_BN * chance_BN < _share(weight_BU, WHOLE))
     last_B = takes_BN.int().cumprod(dim=1).sum(dim=1)
     last_B1 = last_B.unsqueeze(1)
-    left_BV = _row(target_probs, last_B).double()
-    rest_BV = vocab.to_target(_row(law.probs, last_B).double())
-    reduced_BV = _without(left_BV, _law_of(rest_BV, child_BN.gather(1, last_B1)))
-    final_B = draw(torch.where(judged_BN.gather(1, last_B1), reduced_BV, left_BV), final_coins)
+    left_BU = units(_row(target_probs, last_B))
+    rest_BU = vocab.to_target(units(_row(law.probs, last_B)))
+    law_BV = _law_of(rest_BU, child_BN.gather(1, last_B1))
+    reduced_BU, _ = _without(left_BU, torch.full_like(last_B1, WHOLE), law_BV)
+    final_B = draw_units(
+        torch.where(judged_BN.gather(1, last_B1), reduced_BU, left_BU), final_coins
+    )
     after_BN = child_BN.scatter(1, last_B1, final_B.unsqueeze(1))
     column_D = torch.arange(accept_width, device=draft_tokens.device)
     return Accepted(
@@ -93,32 +98,36 @@ def accept_tree(
     predict_BN = torch.zeros_like(draft_tokens)
     path_BD = draft_tokens.new_full((rows, accept_width), -1)
     path_BD[:, 0] = 0
-    left_BV = target_probs[:, 0].double()
-    rest_BV = vocab.to_target(law.probs[:, 0].double())
+    left_BU = units(target_probs[:, 0])
+    whole_B1 = draft_tokens.new_full((rows, 1), WHOLE)
+    rest_BU = vocab.to_target(units(law.probs[:, 0]))
     # Each round judges one node, and none twice: N-1 rounds end every walk without a device sync.
     for _ in range(width - 1):
         live_B = child_B >= 0
         at_B = child_B.clamp(min=0)
         token_B1 = _pick(draft_tokens, at_B).unsqueeze(1)
-        law_BV = _law_of(rest_BV, token_B1)
+        law_BV = _law_of(rest_BU, token_B1)
         chance_B = law_BV.gather(1, token_B1).squeeze(1)
         # A token its law cannot give was not drawn from it: judging it would bend the residual.
         judged_B = live_B & (chance_B > 0.0)
-        weight_B = left_BV.gather(1, token_B1).squeeze(1)
+        weight_B = _share(left_BU.gather(1, token_B1), whole_B1).squeeze(1)
         taken_B = judged_B & (_pick(accept_coins, at_B) * chance_B < weight_B)
         take_B1 = taken_B.unsqueeze(1)
         refused_B1 = (judged_B & ~taken_B).unsqueeze(1)
-        left_BV = torch.where(refused_B1, _without(left_BV, law_BV), left_BV)
-        rest_BV = torch.where(live_B.unsqueeze(1), rest_BV.scatter(1, token_B1, 0.0), rest_BV)
-        left_BV = torch.where(take_B1, _row(target_probs, at_B).double(), left_BV)
-        rest_BV = torch.where(take_B1, vocab.to_target(_row(law.probs, at_B).double()), rest_BV)
+        reduced_BU, mass_B1 = _without(left_BU, whole_B1, law_BV)
+        left_BU = torch.where(refused_B1, reduced_BU, left_BU)
+        whole_B1 = torch.where(refused_B1, mass_B1, whole_B1)
+        rest_BU = torch.where(live_B.unsqueeze(1), rest_BU.scatter(1, token_B1, 0), rest_BU)
+        left_BU = torch.where(take_B1, units(_row(target_probs, at_B)), left_BU)
+        whole_B1 = torch.where(take_B1, WHOLE, whole_B1)
+        rest_BU = torch.where(take_B1, vocab.to_target(units(_row(law.probs, at_B))), rest_BU)
         predict_BN = _put(predict_BN, node_B, token_B1.squeeze(1), taken_B)
         depth_B = depth_B + taken_B
         path_BD = _put(path_BD, depth_B.clamp(max=accept_width - 1), at_B, taken_B)
         node_B = torch.where(taken_B, at_B, node_B)
         after_B = torch.where(taken_B, _pick(next_child, at_B), _pick(next_sibling, at_B))
         child_B = torch.where(live_B, after_B, child_B)
-    final_B = draw(left_BV, final_coins)
+    final_B = draw_units(left_BU, final_coins)
     return Accepted(
         predict=predict_BN.scatter(1, node_B.unsqueeze(1), final_B.unsqueeze(1)),
         accept_index=path_BD,
@@ -126,19 +135,25 @@ def accept_tree(
     )
 
 
-def _law_of(rest_BV: Tensor, token_B1: Tensor) -> Tensor:
+def _share(part_U: Tensor, whole_U: Tensor | int) -> Tensor:
+    """The quotient of two counts in float64."""
+    return part_U.double() / whole_U
+
+
+def _law_of(rest_BU: Tensor, token_B1: Tensor) -> Tensor:
     """The law of the next child: what is left of q, or the point law once nothing is left."""
-    mass_B1 = rest_BV.sum(dim=1, keepdim=True)
-    point_BV = torch.zeros_like(rest_BV).scatter(1, token_B1, 1.0)
-    return torch.where(mass_B1 == 0.0, point_BV, rest_BV / mass_B1)
+    mass_B1 = rest_BU.sum(dim=1, keepdim=True)
+    point_BV = torch.zeros_like(rest_BU, dtype=torch.float64).scatter(1, token_B1, 1.0)
+    return torch.where(mass_B1 == 0, point_BV, _share(rest_BU, mass_B1))
 
 
-def _without(left_BV: Tensor, law_BV: Tensor) -> Tensor:
-    """The residual law after a refusal."""
-    reduced_BV = (left_BV - law_BV).clamp(min=0.0)
-    mass_B1 = reduced_BV.sum(dim=1, keepdim=True)
+def _without(left_BU: Tensor, whole_B1: Tensor, law_BV: Tensor) -> tuple[Tensor, Tensor]:
+    """The residual law after a refusal, and its sum."""
+    reduced_BU = units(_share(left_BU, whole_B1) - law_BV)
+    mass_B1 = reduced_BU.sum(dim=1, keepdim=True)
     # Nothing is left only where both laws agree to rounding, and there a refusal is rounding too.
-    return torch.where(mass_B1 > 0.0, reduced_BV / mass_B1, left_BV)
+    some_B1 = mass_B1 > 0
+    return torch.where(some_B1, reduced_BU, left_BU), torch.where(some_B1, mass_B1, whole_B1)
 
 
 def _row(table_BNV: Tensor, index_B: Tensor) -> Tensor:

@@ -35,16 +35,10 @@ def select_nodes(
     Every chosen node's ancestors are chosen too. Raises EngineError when the levels hold
     fewer than N-1 candidates.
     """
+    check_enough(levels, num_draft_tokens)
     scores = torch.cat([level.scores for level in levels], dim=1)
     tokens = torch.cat([level.tokens for level in levels], dim=1)
-    wanted, available = num_draft_tokens - 1, scores.shape[1]
-    if wanted > available:
-        raise EngineError(
-            f"num_draft_tokens is {num_draft_tokens}, but {len(levels)} draft steps offer "
-            f"{available} candidates; set num_draft_tokens to {available + 1} or less, or raise "
-            "num_steps or topk"
-        )
-    index = best_first(scores, wanted).sort(dim=1).values
+    index = best_first(scores, num_draft_tokens - 1).sort(dim=1).values
     # The nodes opened after the last level were never expanded, so nobody's parent is among them.
     parents = [level.parents for level in levels[:-1]]
     return SelectedNodes(
@@ -52,6 +46,17 @@ def select_nodes(
         top_scores_index=index,
         parent_list=torch.cat(parents, dim=1) if parents else index.new_empty(len(index), 0),
     )
+
+
+def check_enough(levels: Sequence[Level], num_draft_tokens: int) -> None:
+    """Raises EngineError when the levels hold fewer than N-1 candidates."""
+    available = sum(level.scores.shape[1] for level in levels)
+    if num_draft_tokens - 1 > available:
+        raise EngineError(
+            f"num_draft_tokens is {num_draft_tokens}, but {len(levels)} draft steps offer "
+            f"{available} candidates; set num_draft_tokens to {available + 1} or less, or raise "
+            "num_steps or topk"
+        )
 
 
 def law_columns(

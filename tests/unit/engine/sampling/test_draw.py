@@ -52,7 +52,7 @@ def test_children_are_drawn_without_replacement(weights, topk):
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(WEIGHTS)
 def test_draw_steps_at_the_cumulated_weights(weights):
-    table = torch.tensor([weights]).double().expand(4, 5)
+    table = (torch.tensor([weights]) / sum(weights)).double().expand(4, 5)
     steps = bisect(lambda coin: draw(table, coin) <= torch.arange(4), 4)
     cumulated = table[0].cumsum(dim=0) / table[0].sum()
     assert torch.allclose(steps, cumulated[:4], rtol=0, atol=TOLERANCE)

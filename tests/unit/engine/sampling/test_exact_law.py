@@ -327,7 +327,7 @@ def test_tree_over_five_tokens(case, shape):
 @pytest.mark.parametrize("chain", [True, False], ids=["chain", "tree"])
 def test_a_missing_residual_is_seen(monkeypatch, chain):
     """Negative control: after a refusal the token comes from p itself."""
-    monkeypatch.setattr(rejection, "_without", lambda left, law: left)
+    monkeypatch.setattr(rejection, "_without", lambda left, whole, law: (left, whole))
     structure = static_tree(1 if chain else 2, 1, 2 if chain else 3)
     emitted = emitted_law(FULL[0], structure, chain=chain)
     assert largest_error(FULL[0], emitted, 2) > 1e-3

@@ -9,13 +9,10 @@ from engine.sampling import (
     BatchControls,
     HotVocab,
     SamplingParams,
-    Stream,
     TreeLaw,
     accept_chain,
     accept_tree,
-    coins,
     draw_root,
-    draw_step,
     sampling_law,
 )
 from engine.tree import (
@@ -24,15 +21,14 @@ from engine.tree import (
     chain_structure,
     first_level,
     law_columns,
-    next_level,
     rank_scores,
     select_nodes,
 )
+from tests.unit.engine.drawn import DrawnBatch, drawn_batch, random_coins
 
 CPU = torch.device("cpu")
 ROWS, VOCAB = 96, 12
 HOT = [0, 1, 3, 4, 7, 8, 10, 11]
-EDGES = (0.0, 1 - 2.0**-24, 1 - 2.0**-53)
 
 
 def scalar_draw(weights: list[float], coin: float) -> int:
@@ -73,71 +69,8 @@ def scalar_reject(p, tokens, q, hot, children, accept, final):
             return path, predict
 
 
-def random_logits(generator: torch.Generator, *shape: int) -> torch.Tensor:
-    """Logits of which a third is impossible; the last token never is."""
-    logits = torch.randn(shape, generator=generator) * 2
-    cut = torch.rand(shape, generator=generator) < 0.33
-    cut[..., -1] = False
-    return logits.masked_fill(cut, -torch.inf)
-
-
-def random_coins(generator: torch.Generator, *shape: int) -> torch.Tensor:
-    """Uniform coins, a third of them at an edge."""
-    values = torch.rand(shape, generator=generator, dtype=torch.float64)
-    edges = torch.tensor(EDGES, dtype=torch.float64)
-    edge = edges[torch.randint(len(EDGES), shape, generator=generator)]
-    return torch.where(torch.rand(shape, generator=generator) < 0.33, edge, values)
-
-
-def setup(topk: int, num_steps: int, width: int, *, is_hot: bool, seed: int):
-    """A drawn batch whose last rows are padding: no law, no target weight to speak of."""
-    generator = torch.Generator().manual_seed(seed)
-    vocab = len(HOT) if is_hot else VOCAB
-    params = [SamplingParams(temperature=(0.0, 0.7, 1.0)[row % 3]) for row in range(ROWS)]
-    controls = BatchControls.of(params, range(ROWS), device=CPU)
-    hot = (
-        HotVocab.from_offsets(torch.tensor(HOT) - torch.arange(len(HOT)), target_vocab=VOCAB)
-        if is_hot
-        else HotVocab.whole(VOCAB, device=CPU)
-    )
-    at = torch.zeros(ROWS, dtype=torch.int64)
-    draft_coins = coins(controls.seeds, at, Stream.DRAFT, lanes=topk)
-    tokens, root = draw_root(random_logits(generator, ROWS, vocab), controls, draft_coins)
-    level, frontier = first_level(rank_scores(ROWS, topk, device=CPU), hot.target_ids(tokens))
-    levels, steps = [level], []
-    for step in range(1, num_steps):
-        rows = ROWS * topk
-        tokens, law = draw_step(
-            random_logits(generator, rows, vocab),
-            controls,
-            torch.rand(rows, topk, generator=generator, dtype=torch.float64),
-        )
-        level, frontier = next_level(
-            frontier, rank_scores(rows, topk, device=CPU), hot.target_ids(tokens), step=step
-        )
-        levels.append(level)
-        steps.append(law)
-    selected = select_nodes(levels, at, num_draft_tokens=width)
-    structure = build_structure(selected.parent_list, selected.top_scores_index, at, topk=topk)
-    # Some candidates are foreign to their law (q = 0): they are passed over, never judged.
-    foreign = torch.rand(ROWS, width, generator=generator) < 0.15
-    anything = torch.randint(VOCAB, (ROWS, width), generator=generator)
-    draft_tokens = torch.where(foreign, anything, selected.draft_tokens)
-    columns = law_columns(selected.parent_list, selected.top_scores_index)
-    law = TreeLaw.assemble(root, steps, columns)
-    padded = law.rows(torch.arange(ROWS - 4)).copied_into(torch.empty_like(law.probs))
-    target = sampling_law(random_logits(generator, ROWS, width, VOCAB), controls)
-    # Sometimes p = q exactly.
-    same = torch.rand(ROWS, width, 1, generator=generator) < 0.2
-    spread = hot.to_target(padded.probs.flatten(0, 1)).view(ROWS, width, VOCAB)
-    has_law = padded.probs.sum(dim=2, keepdim=True) > 0
-    target = torch.where(same & has_law, spread, target)
-    accept = random_coins(generator, ROWS, width)
-    final = random_coins(generator, ROWS)
-    return hot, draft_tokens, structure, padded, target, accept, final
-
-
-def expected(hot, tokens, structure, law, target, accept, final, accept_width):
+def expected(batch: DrawnBatch):
+    tokens, structure = batch.tokens, batch.structure
     for b in range(ROWS):
         children: list[list[int]] = []
         for node in range(tokens.shape[1]):
@@ -147,51 +80,45 @@ def expected(hot, tokens, structure, law, target, accept, final, accept_width):
                 child = int(structure.next_sibling[b, child])
             children.append(found)
         path, predict = scalar_reject(
-            target[b].double().tolist(),
+            batch.target[b].double().tolist(),
             tokens[b].tolist(),
-            law.probs[b].double().tolist(),
-            hot.hot.tolist(),
+            batch.law.probs[b].double().tolist(),
+            batch.vocab.hot.tolist(),
             children,
-            accept[b].tolist(),
-            float(final[b]),
+            batch.accept[b].tolist(),
+            float(batch.final[b]),
         )
-        yield path + [-1] * (accept_width - len(path)), predict, len(path)
+        yield path + [-1] * (batch.accept_width - len(path)), predict, len(path)
 
 
 SHAPES = [(1, 1, 2), (1, 3, 4), (2, 2, 6), (3, 2, 8), (4, 3, 16)]
 
 
-@pytest.mark.parametrize("is_hot", [False, True], ids=["whole", "hot"])
+@pytest.mark.parametrize("hot", [None, HOT], ids=["whole", "hot"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_token_identical(shape, is_hot):
+def test_token_identical(shape, hot):
     topk, num_steps, width = shape
-    batch = setup(topk, num_steps, width, is_hot=is_hot, seed=topk + num_steps)
-    hot, tokens, structure, law, target, accept, final = batch
-    accept_width = num_steps + 1
-    wanted = list(expected(*batch, accept_width))
-    verifiers = [
-        accept_tree(
-            target,
-            tokens,
-            law,
-            hot,
-            structure.next_child,
-            structure.next_sibling,
-            accept,
-            final,
-            accept_width=accept_width,
-        )
-    ]
+    batch = drawn_batch(
+        topk=topk,
+        num_steps=num_steps,
+        width=width,
+        rows=ROWS,
+        target_vocab=VOCAB,
+        hot=hot,
+        padded=4,
+        seed=topk + num_steps,
+    )
+    wanted = list(expected(batch))
+    results = [batch.along_links(accept_tree)]
     if topk == 1:
-        inputs = (target, tokens, law, hot, accept, final)
-        verifiers.append(accept_chain(*inputs, accept_width=accept_width))
-    for result in verifiers:
+        results.append(batch.along_chain(accept_chain))
+    for result in results:
         assert result.accept_index.tolist() == [path for path, _, _ in wanted]
         assert result.predict.tolist() == [predict for _, predict, _ in wanted]
         assert result.accept_lens.tolist() == [length for _, _, length in wanted]
         assert result.accept_lens.dtype == torch.int32
     # The batch is worth something only if paths of every length occur.
-    assert {length for _, _, length in wanted} == set(range(1, accept_width + 1))
+    assert {length for _, _, length in wanted} == set(range(1, batch.accept_width + 1))
 
 
 def test_a_greedy_request_in_a_drawn_batch_follows_the_argmax():

@@ -133,7 +133,7 @@ def test_a_fault_raises_the_alarm(topk, fault):
 
 @pytest.mark.parametrize("topk", [1, 2], ids=["chain", "tree"])
 def test_a_missing_residual_raises_the_alarm(topk, monkeypatch):
-    monkeypatch.setattr(rejection, "_without", lambda left, law: left)
+    monkeypatch.setattr(rejection, "_without", lambda left, whole, law: (left, whole))
     assert alarm(emitted_pairs(topk)) < FALSE_ALARM
 
 
