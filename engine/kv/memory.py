@@ -10,6 +10,9 @@ from engine.kv.prefix import Match, PrefixCache
 from engine.kv.slots import SlotAllocator
 from engine.kv.table import RequestTable
 
+GROWTH = 32
+"""Columns by which a lease grows at a time, as long as the pool has them."""
+
 
 @dataclass(slots=True, eq=False)
 class Lease:
@@ -51,6 +54,9 @@ class KVMemory:
         """Every lease has at least so many columns; OutOfSlots leaves all as they were."""
         missing = [(lease, columns - lease.columns) for lease, columns in leases]
         missing = [(lease, count) for lease, count in missing if count > 0]
+        if not missing:
+            return
+        missing = self._ahead(missing)
         slots = self._allocate(sum(count for _, count in missing))
         rows, columns = [], []
         for lease, count in missing:
@@ -83,6 +89,14 @@ class KVMemory:
     def cached(self) -> int:
         """How many slots the prefix cache owns."""
         return 0 if self.prefix is None else self.prefix.size
+
+    def _ahead(self, missing: list[tuple[Lease, int]]) -> list[tuple[Lease, int]]:
+        """Some columns more, if they are free: a table write for every iteration is a slow one."""
+        ahead = [
+            (lease, min(count + GROWTH, self.table.columns - lease.columns))
+            for lease, count in missing
+        ]
+        return ahead if sum(count for _, count in ahead) <= self.allocator.free else missing
 
     def _allocate(self, count: int) -> list[int]:
         missing = count - self.allocator.free

@@ -27,6 +27,11 @@ class ChainProposer(Proposer):
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
         self.accept = AcceptChosen(parts.dims, parts.ops)
+        # Every request has the same chain, from position 0 until its length is added.
+        self.links = chain_structure(
+            torch.zeros(1, dtype=torch.int64, device=self.device),
+            num_draft_tokens=self.dims["num_draft_tokens"],
+        )
 
     def after_prefill(self, batch: PrefillExtendInput, sampling: BatchSampling) -> DraftState:
         return self._state(batch.input_ids.index_select(0, batch.select_index))
@@ -36,18 +41,17 @@ class ChainProposer(Proposer):
 
     def chain(self, tokens_BN: Tensor, rows: BatchRows) -> VerifyInput:
         """The tree that is one path through `tokens`, the bonus token first."""
-        width = tokens_BN.shape[1]
-        structure = chain_structure(rows.seq_lens, num_draft_tokens=width)
-        columns_BN = rows.seq_lens[:, None] + torch.arange(width, device=self.device)
+        requests, width = tokens_BN.shape
+        positions_BN = rows.seq_lens[:, None] + self.links.positions
         return VerifyInput(
             draft_tokens=tokens_BN,
-            tree_mask=structure.tree_mask,
-            positions=structure.positions,
-            next_child=structure.next_child,
-            next_sibling=structure.next_sibling,
+            tree_mask=self.links.tree_mask.expand(requests, width, width),
+            positions=positions_BN,
+            next_child=self.links.next_child.expand(requests, width),
+            next_sibling=self.links.next_sibling.expand(requests, width),
             draft_probs=None,
             seq_lens=rows.seq_lens,
-            slots=self.table.columns_of(rows.req_rows_index, columns_BN),
+            slots=self.table.columns_of(rows.req_rows_index, positions_BN),
             req_rows_index=rows.req_rows_index,
             max_seq_len=rows.max_seq_len,
         )
