@@ -30,8 +30,13 @@ class ChainProposer(Proposer):
         # Every request has the same chain, from position 0 until its length is added.
         self.links = chain_structure(
             torch.zeros(1, dtype=torch.int64, device=self.device),
-            num_draft_tokens=self.dims["num_draft_tokens"],
+            num_draft_tokens=self.width,
         )
+
+    @property
+    def width(self) -> int:
+        """Nodes of the chain, the bonus token included."""
+        return self.dims["num_draft_tokens"]
 
     def after_prefill(self, batch: PrefillExtendInput, sampling: BatchSampling) -> DraftState:
         return self._state(batch.input_ids.index_select(0, batch.select_index))

@@ -13,6 +13,10 @@ class PlainProposer(ChainProposer):
 
     models = "none"
 
+    @property
+    def width(self) -> int:
+        return 1
+
     @contract(phase="draft_decode")
     def propose(self, state: DraftState, rows: BatchRows, sampling: BatchSampling) -> VerifyInput:
         return self.chain(state.bonus_tokens[:, None], rows)
