@@ -5,7 +5,8 @@ Two launches: the units of every law, then a program a request walks its tree. W
 are single tokens and sums; only a refusal has to go over the vocabulary, once.
 
 B requests   N verify width, root included   D width of the accept table   V target vocabulary
-E draft vocabulary   C chunks of a target row   F chunks of a draft row   U counts units
+E draft vocabulary   C chunks of a target row   F chunks of a draft row   I chunks of a tile
+U counts units
 """
 
 import torch
@@ -25,6 +26,9 @@ from engine.kernels.units import (
 from engine.sampling.draft_law import TreeLaw
 from engine.sampling.hot_vocab import HotVocab
 from engine.tree.accept import Accepted
+
+TILE = 4
+"""Chunks that the last pass over a law reads at once."""
 
 
 @triton.jit
@@ -64,7 +68,7 @@ def _reject(
     final_ptr, kept_ptr, sum_ptr, predict_ptr, path_ptr, len_ptr,
     N: tl.constexpr, D: tl.constexpr, V: tl.constexpr, E: tl.constexpr, C: tl.constexpr,
     F: tl.constexpr, BLOCK_V: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr,
-    BLOCK_C: tl.constexpr, BLOCK_F: tl.constexpr, WHOLE: tl.constexpr,
+    BLOCK_C: tl.constexpr, BLOCK_F: tl.constexpr, TILE: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
     request = tl.program_id(0).to(tl.int64)
     token_ptr += request * N
@@ -134,10 +138,11 @@ def _reject(
             child = tl.load(sibling_ptr + child)
     target_ptr += node * V
     if reduced == 0:
-        for c in range(C):
-            at_V = c * BLOCK_V + v_V
-            left_VU = as_units(tl.load(target_ptr + at_V, mask=at_V < V, other=0.0))
-            tl.store(sum_ptr + c, tl.sum(left_VU, axis=0))
+        i_I = tl.arange(0, TILE)
+        for c in range(0, C, TILE):
+            at_IV = (c + i_I[:, None]) * BLOCK_V + v_V[None, :]
+            left_IVU = as_units(tl.load(target_ptr + at_IV, mask=at_IV < V, other=0.0))
+            tl.store(sum_ptr + c + i_I, tl.sum(left_IVU, axis=1), mask=c + i_I < C)
         tl.debug_barrier()
     half = tl.maximum(reduced - 1, 0)
     sum_CU = tl.load(sum_ptr + half * C + c_C, mask=c_C < C, other=0)
@@ -190,6 +195,7 @@ def accept_tree(
             accepted.accept_lens, width, accept_width, target_vocab, draft_vocab, chunks,
             draft_chunks, BLOCK_V=block, BLOCK_N=triton.next_power_of_2(width),
             BLOCK_D=triton.next_power_of_2(accept_width), BLOCK_C=triton.next_power_of_2(chunks),
-            BLOCK_F=triton.next_power_of_2(draft_chunks), WHOLE=vocab.is_whole, num_warps=16,
+            BLOCK_F=triton.next_power_of_2(draft_chunks),
+            TILE=min(TILE, triton.next_power_of_2(chunks)), WHOLE=vocab.is_whole, num_warps=16,
         )  # fmt: skip
     return accepted

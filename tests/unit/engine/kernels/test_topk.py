@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.kernels.topk import topk_softmax, topk_softmax_reference
+from engine.kernels.topk import choose_children, topk_softmax, topk_softmax_reference
 
 
 @pytest.mark.parametrize(("vocab", "k"), [(50, 1), (5000, 4), (4096, 8), (3, 3)])
@@ -36,3 +36,14 @@ def test_no_rows(device: str) -> None:
 def test_more_candidates_than_tokens(draw: Callable[..., Tensor]) -> None:
     with pytest.raises(AssertionError, match="candidates"):
         topk_softmax(draw(1, 3), 4)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("rows", [1, 8, 256])
+def test_children_of_a_real_vocabulary(rows: int) -> None:
+    logits = torch.randn(rows, 128256, device="cuda", generator=torch.Generator("cuda"))
+    p, index = choose_children(logits, topk=8)
+    p_ref, index_ref = topk_softmax_reference(logits, 8)
+    assert torch.equal(index, index_ref)
+    torch.testing.assert_close(p, p_ref, rtol=1e-5, atol=0.0)
