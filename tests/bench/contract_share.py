@@ -4,8 +4,8 @@ python -m tests.bench.contract_share --device cuda --json
 
 One engine and one request; the levels take turns in rounds, so that a growing context and a warming
 machine weigh on all alike. `whole` compares medians of whole iterations, and is only as fine as
-their spread, which is given. `checks` times the checks of one iteration's hand-overs by themselves,
-on the host, as is done for jaxtyping + beartype on the same carriers.
+their spread, which is given. `checks` times the checks of one iteration's hand-overs and copies into
+buffers by themselves, on the host, as is done for jaxtyping + beartype on the same carriers.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ from engine.models.published import shape_named
 from engine.observe.contracts import Crossing, check_seconds, recorded
 from engine.sampling import SamplingParams
 from shapecheck.config import Level
+from shapecheck.runtime import buffers as copy_in
 from tests.bench.jaxtyped_carriers import checks_of
 from tests.bench.levels import at_level
+from tests.bench.patches import Patches
 from tests.bench.report import report, write
 
 REPEATS = 50
@@ -54,7 +56,8 @@ def measure(plan: Plan, *, rounds: int, turns: int) -> dict[str, object]:
                 times[level] += [_seconds(llm.engine.turn) for _ in range(turns)]
                 if number == rounds - 1:
                     crossings = _crossings(llm)
-                    checks[level] = check_seconds(crossings, repeats=REPEATS)
+                    found = check_seconds(crossings, repeats=REPEATS)
+                    checks[level] = found + _copy_in_seconds(llm)
     assert request.finish is None, "the request ended while it was measured"
     llm.engine.abort(request)
     return _results(times, checks, _jaxtyping_seconds(crossings))
@@ -71,6 +74,22 @@ def _crossings(llm: LLM) -> list[Crossing]:
     with recorded(llm.engine.scheduler.step) as crossings:
         llm.engine.turn()
     return crossings
+
+
+def _copy_in_seconds(llm: LLM) -> float:
+    """What judging the buffers of one iteration takes: it is no contract's, and off checks none."""
+    right, pairs = copy_in.alike, []
+
+    def kept(buffer: object, value: object) -> bool:
+        pairs.append((buffer, value))
+        return right(buffer, value)
+
+    with Patches() as patches:
+        patches.set(copy_in, "alike", kept)
+        llm.engine.turn()
+    return sum(
+        min(_seconds(lambda pair=pair: right(*pair)) for _ in range(REPEATS)) for pair in pairs
+    )
 
 
 def _jaxtyping_seconds(crossings: list[Crossing]) -> float:
