@@ -148,6 +148,8 @@ def _random_settings(settings: Mapping[str, object]) -> dict[str, object]:
         "device": "cuda" if cuda else "cpu",
         "dtype": "bfloat16" if cuda else "float32",
         "graphs": True,
+        "backend": settings["backend"],
+        "batch_invariant": settings["batch_invariant"],
     }
     context = click.get_current_context()
     for name in chosen:

@@ -4,8 +4,9 @@ python -m tests.bench.contract_share --device cuda --json
 
 One engine and one request; the levels take turns in rounds, so that a growing context and a warming
 machine weigh on all alike. `whole` compares medians of whole iterations, and is only as fine as
-their spread, which is given. `checks` times the checks of one iteration's hand-overs and copies into
-buffers by themselves, on the host, as is done for jaxtyping + beartype on the same carriers.
+their spread, which is given. `checks` times by themselves, on the host, the checks of one
+iteration's hand-overs and copies into buffers; so are those of jaxtyping + beartype on the same
+carriers timed.
 """
 
 from __future__ import annotations
