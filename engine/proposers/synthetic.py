@@ -3,7 +3,7 @@
 What comes out is not the target's text. It is for random weights alone, whose draft knows nothing
 of its target, and everything that reports it says so.
 
-B requests   N verify width, root included   V target vocabulary
+B requests   N verify width, root included   V target vocabulary   P rows of coins
 """
 
 from __future__ import annotations
@@ -13,19 +13,20 @@ from torch import Tensor
 
 from engine.carriers import VerifyInput
 from engine.errors import EngineError
-from engine.ops import TreeOps
 from engine.proposers.base import Parts
 from engine.proposers.standalone import StandaloneProposer
-from engine.sampling import Stream
 from engine.sampling.batch import BatchSampling
 from engine.tree import Accepted
 from shapecheck import Dims
+
+# Rows of coins, and how far apart two neighbouring seeds begin among them.
+_ROWS, _STRIDE = 4096, 1031
 
 
 class AcceptSynthetic:
     """Keeps every node of a chain with one probability, then goes on with the target's token."""
 
-    def __init__(self, dims: Dims, ops: TreeOps, probability: float) -> None:
+    def __init__(self, dims: Dims, probability: float, device: torch.device) -> None:
         if not 0 <= probability <= 1:
             raise EngineError(f"acceptance {probability} is no probability; choose one in [0, 1]")
         if dims["topk"] != 1:
@@ -33,26 +34,27 @@ class AcceptSynthetic:
                 f"topk is {dims['topk']}, synthetic acceptance keeps the nodes of a chain; "
                 "leave topk at 1"
             )
-        self.ops = ops
-        self.probability = probability
+        # Drawn once: counters and rounds in every iteration would cost as much as a draft step.
+        generator = torch.Generator().manual_seed(0)
+        coins = torch.rand(_ROWS, dims["num_draft_tokens"], generator=generator)
+        passed = coins < probability
+        passed[:, 0] = True  # the root
+        lens_P = passed.int().cumprod(dim=1).sum(dim=1, dtype=torch.int32)
+        self.lens_P = lens_P.to(device)
+        self.node_N = torch.arange(dims["num_draft_tokens"], device=device)
 
     def __call__(self, logits_BNV: Tensor, draft: VerifyInput, sampling: BatchSampling) -> Accepted:
         """A node is kept if its coin and those of all its ancestors say so.
 
-        The target's choice is computed at every node, as it is for real candidates.
+        A row of coins follows from the request's seed and its root's position. The target's choice
+        is computed at every node, as it is for real candidates.
         """
         tokens_BN = draft.draft_tokens
         logits_BNV = sampling.penalised(logits_BNV, tokens_BN, draft.tree_mask)
-        chosen_BN = sampling.choose(
-            logits_BNV, draft.positions + 1, coins=self.ops.coins, draw=self.ops.draw
-        )
-        width = tokens_BN.shape[1]
-        node_N = torch.arange(width, device=tokens_BN.device)
-        coins_BN = self.ops.coins(
-            sampling.controls.seeds, draft.seq_lens, Stream.ACCEPT, lanes=width
-        )
-        passed_BN = (coins_BN < self.probability) | (node_N == 0)
-        lens_B = passed_BN.int().cumprod(dim=1).sum(dim=1, dtype=torch.int32)
+        chosen_BN = sampling.choose(logits_BNV, draft.positions + 1)
+        node_N = self.node_N
+        row_B = (draft.seq_lens + _STRIDE * sampling.controls.seeds) % _ROWS
+        lens_B = self.lens_P.index_select(0, row_B)
         kept_BN = node_N < lens_B[:, None]
         # Inside the path the next candidate stands for what the target would have said.
         inside_BN = node_N < lens_B[:, None] - 1
@@ -72,6 +74,6 @@ def synthetic(probability: float) -> type[StandaloneProposer]:
 
         def __init__(self, parts: Parts) -> None:
             super().__init__(parts)
-            self.accept = AcceptSynthetic(parts.dims, parts.ops, probability)
+            self.accept = AcceptSynthetic(parts.dims, probability, parts.device)
 
     return Synthetic

@@ -40,7 +40,14 @@ class Injection:
     def __init__(self, patches: Patches, *, device: str, graphs: bool, healthy: int = 0) -> None:
         self.patches = patches
         self.healthy = healthy
-        self.settings = {"device": device, "graphs": graphs, "prefill_chunk": 4}
+        self.settings = {
+            "device": device,
+            # On CUDA the kernels, which are for 16 bits.
+            "dtype": "bfloat16" if device.startswith("cuda") else "float32",
+            "graphs": graphs,
+            "prefill_chunk": 4,
+            "max_requests": 2,
+        }
         self.made = 0
         self.forwards_after = 0
         self.prompts = ["hello world", "the quick brown fox"]
