@@ -9,6 +9,7 @@ B requests   N verify width, root included   V target vocabulary   P rows of coi
 from __future__ import annotations
 
 import torch
+from jaxtyping import Int32
 from torch import Tensor
 
 from engine.carriers import VerifyInput
@@ -35,12 +36,7 @@ class AcceptSynthetic:
                 "leave topk at 1"
             )
         # Drawn once: counters and rounds in every iteration would cost as much as a draft step.
-        generator = torch.Generator().manual_seed(0)
-        coins = torch.rand(_ROWS, dims["num_draft_tokens"], generator=generator)
-        passed = coins < probability
-        passed[:, 0] = True  # the root
-        lens_P = passed.int().cumprod(dim=1).sum(dim=1, dtype=torch.int32)
-        self.lens_P = lens_P.to(device)
+        self.lens_P = _path_lengths(dims["num_draft_tokens"], probability).to(device)
         self.node_N = torch.arange(dims["num_draft_tokens"], device=device)
 
     def __call__(self, logits_BNV: Tensor, draft: VerifyInput, sampling: BatchSampling) -> Accepted:
@@ -77,3 +73,11 @@ def synthetic(probability: float) -> type[StandaloneProposer]:
             self.accept = AcceptSynthetic(parts.dims, probability, parts.device)
 
     return Synthetic
+
+
+def _path_lengths(width: int, probability: float) -> Int32[Tensor, "coin_rows"]:
+    """Nodes of a chain that are kept before the first coin that says no, the root always."""
+    generator = torch.Generator().manual_seed(0)
+    chances_PN = torch.full((_ROWS, width - 1), probability)
+    passed_PN = torch.bernoulli(chances_PN, generator=generator).int()
+    return 1 + passed_PN.cumprod(dim=1).sum(dim=1, dtype=torch.int32)
