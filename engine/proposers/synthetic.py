@@ -14,6 +14,7 @@ from torch import Tensor
 
 from engine.carriers import VerifyInput
 from engine.errors import EngineError
+from engine.ops import TreeOps
 from engine.proposers.base import Parts
 from engine.proposers.standalone import StandaloneProposer
 from engine.sampling.batch import BatchSampling
@@ -27,7 +28,7 @@ _ROWS, _STRIDE = 4096, 1031
 class AcceptSynthetic:
     """Keeps every node of a chain with one probability, then goes on with the target's token."""
 
-    def __init__(self, dims: Dims, probability: float, device: torch.device) -> None:
+    def __init__(self, dims: Dims, ops: TreeOps, probability: float, device: torch.device) -> None:
         if not 0 <= probability <= 1:
             raise EngineError(f"acceptance {probability} is no probability; choose one in [0, 1]")
         if dims["topk"] != 1:
@@ -35,6 +36,7 @@ class AcceptSynthetic:
                 f"topk is {dims['topk']}, synthetic acceptance keeps the nodes of a chain; "
                 "leave topk at 1"
             )
+        self.ops = ops
         # Drawn once: counters and rounds in every iteration would cost as much as a draft step.
         self.lens_P = _path_lengths(dims["num_draft_tokens"], probability).to(device)
         self.node_N = torch.arange(dims["num_draft_tokens"], device=device)
@@ -47,7 +49,9 @@ class AcceptSynthetic:
         """
         tokens_BN = draft.draft_tokens
         logits_BNV = sampling.penalised(logits_BNV, tokens_BN, draft.tree_mask)
-        chosen_BN = sampling.choose(logits_BNV, draft.positions + 1)
+        chosen_BN = sampling.choose(
+            logits_BNV, draft.positions + 1, coins=self.ops.coins, draw=self.ops.draw
+        )
         node_N = self.node_N
         row_B = (draft.seq_lens + _STRIDE * sampling.controls.seeds) % _ROWS
         lens_B = self.lens_P.index_select(0, row_B)
@@ -70,7 +74,7 @@ def synthetic(probability: float) -> type[StandaloneProposer]:
 
         def __init__(self, parts: Parts) -> None:
             super().__init__(parts)
-            self.accept = AcceptSynthetic(parts.dims, probability, parts.device)
+            self.accept = AcceptSynthetic(parts.dims, parts.ops, probability, parts.device)
 
     return Synthetic
 

@@ -27,6 +27,8 @@ from shapecheck.config import Level
 from tests.bench.patches import Patches
 
 GREEDY = SamplingParams(max_tokens=12, temperature=0.0, ignore_eos=True)
+# Graphs of one forward, for one request and for two: a fault of building is in one of them.
+BUCKETS = 2
 TREE: Mapping[str, object] = {"topk": 3, "num_steps": 3, "num_draft_tokens": 8}
 
 
@@ -46,7 +48,7 @@ class Injection:
             "dtype": "bfloat16" if device.startswith("cuda") else "float32",
             "graphs": graphs,
             "prefill_chunk": 4,
-            "max_requests": 2,
+            "max_requests": BUCKETS,
         }
         self.made = 0
         self.forwards_after = 0
@@ -140,6 +142,7 @@ def extend_buffer_with_the_drafts_hidden(run: Injection) -> None:
         assert hidden is not None
         return replace(buffers, hidden_states=hidden[:, : 3 * 32].contiguous())
 
+    run.healthy %= BUCKETS
     run.change(VerifyExtendBuffers, "allocate", bend)
     run.tiny(graphs=True)
 
@@ -152,6 +155,7 @@ def draft_buffer_with_a_row_for_each_request(run: Injection) -> None:
         assert hidden is not None
         return replace(buffers, hidden_states=hidden[:: int(str(TREE["topk"]))].contiguous())
 
+    run.healthy %= BUCKETS
     run.change(DraftStepBuffers, "allocate", bend)
     run.tiny(graphs=True, drafting="drawn")
 
