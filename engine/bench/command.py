@@ -78,6 +78,11 @@ class Numbers(click.ParamType):
     type=Numbers(),
     help="Verify width, with the root; several with --random, where it says the draft depth.",
 )
+@click.option(
+    "--profile/--no-profile",
+    default=True,
+    help="With --random on CUDA: the idle share, by torch's profiler.",
+)
 @click.option("--trace", type=click.Path(path_type=Path), help="Write a Perfetto trace here.")
 @model_options
 def bench(
@@ -90,6 +95,7 @@ def bench(
     context: int,
     iterations: int | None,
     num_draft_tokens: tuple[int, ...] | None,
+    profile: bool,
     trace: Path | None,
     **settings: object,
 ) -> None:
@@ -121,7 +127,7 @@ def bench(
             num_draft_tokens=num_draft_tokens or (5,),
             settings=_random_settings(settings),
         )
-        _sweep(plan, as_json=as_json, spans=spans)
+        _sweep(plan, as_json=as_json, profile=profile, spans=spans)
     if spans is not None and trace is not None:
         spans.write(trace)
 
@@ -148,6 +154,8 @@ def _random_settings(settings: Mapping[str, object]) -> dict[str, object]:
         "device": "cuda" if cuda else "cpu",
         "dtype": "bfloat16" if cuda else "float32",
         "graphs": True,
+        "backend": settings["backend"],
+        "batch_invariant": settings["batch_invariant"],
     }
     context = click.get_current_context()
     for name in chosen:
@@ -156,13 +164,13 @@ def _random_settings(settings: Mapping[str, object]) -> dict[str, object]:
     return chosen
 
 
-def _sweep(plan: Plan, *, as_json: bool, spans: Spans | None) -> None:
+def _sweep(plan: Plan, *, as_json: bool, profile: bool, spans: Spans | None) -> None:
     config = plan.config(1, 1)
     card = measured_card(torch.device(config.device), config.torch_dtype)
     pair = plan.pair()
     points = []
     click.echo(acceptance_label(plan), err=as_json)
-    for point in sweep(plan, pair, spans=spans):
+    for point in sweep(plan, pair, profile=profile, spans=spans):
         points.append(point)
         # Printed as it comes: a long sweep that is stopped has said something.
         click.echo(line(point, card), err=as_json)

@@ -77,11 +77,17 @@ def turns(iterations: int) -> int:
 
 
 def measure(
-    llm: LLM, prompts: Sequence[Sequence[int]], *, iterations: int, spans: Spans | None = None
+    llm: LLM,
+    prompts: Sequence[Sequence[int]],
+    *,
+    iterations: int,
+    profile: bool = True,
+    spans: Spans | None = None,
 ) -> Measured:
     """Greedy decoding of all prompts together; EngineError when one ends too early to be measured.
 
-    Each has room for `turns(iterations)` iterations of full acceptance.
+    Without `profile` there is no `busy`: reading a profile takes longer than the rest. Each prompt
+    has room for `turns(iterations)` iterations of full acceptance.
     """
     engine = llm.engine
     room = turns(iterations) * engine.dims["num_draft_tokens"]
@@ -100,7 +106,7 @@ def measure(
         context = (before + mean(request.computed for request in requests)) / 2
         device = _device_times(llm, iterations, spans)
         busy = None
-        if scheduler.device.type == "cuda":
+        if profile and scheduler.device.type == "cuda":
             busy = device_busy(lambda: _iterate(llm, PROFILED))
         with recorded(scheduler.step) as crossings:
             engine.turn()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -120,15 +120,20 @@ def sweep(
     pair: ModelPair,
     *,
     spans: Spans | None = None,
-    tell: Callable[[str], None] = lambda line: None,
+    profile: bool = True,
 ) -> Iterator[Point]:
     """Every point, one engine after another; `spans` are those of the last one."""
     points = [(requests, width) for requests in plan.requests for width in plan.num_draft_tokens]
     for number, (requests, width) in enumerate(points, start=1):
-        tell(f"{number} of {len(points)}: {requests} requests, {width} verify rows")
         llm = engine_at(plan, pair, requests, width)
         last = spans if number == len(points) else None
-        found = measure(llm, plan.prompts(requests), iterations=plan.iterations, spans=last)
+        found = measure(
+            llm,
+            plan.prompts(requests),
+            iterations=plan.iterations,
+            profile=profile,
+            spans=last,
+        )
         del llm
         _give_memory_back()
         yield _point(plan, width, found)

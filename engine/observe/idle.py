@@ -31,7 +31,8 @@ class Busy:
 
 
 def device_busy(run: Callable[[], object]) -> Busy:
-    """What the CUDA device did while `run` ran."""
+    """What the CUDA device did for `run`, from its first launch to the end of its last."""
+    torch.cuda.synchronize()
     kinds = [torch.profiler.ProfilerActivity.CUDA]
     with torch.profiler.profile(activities=kinds) as profile:
         run()

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Protocol, cast
+from typing import Any
 
 from engine.graphs.runner import Runner
 from engine.observe.metrics import Watcher, watched_by
+from engine.phases.draft_extend import DraftExtend
+from engine.phases.draft_loop import ChosenLoop, DraftLoop
+from engine.phases.verify import Verify
 from engine.scheduler.scheduler import Scheduler
 
-
-class _Phase(Protocol):
-    """A phase whose forward a graph may replay."""
-
-    forward: Callable[..., object]
+_Forwards = Verify | ChosenLoop | DraftLoop | DraftExtend
+# What a forward is called; a whole loop of chosen candidates is one forward of its own.
+_NAMES: Mapping[type, str] = {
+    Verify: "verify",
+    ChosenLoop: "draft loop",
+    DraftLoop: "draft step",
+    DraftExtend: "draft extend",
+}
 
 
 @contextmanager
@@ -27,41 +32,37 @@ def watched(scheduler: Scheduler, *watchers: Watcher) -> Iterator[None]:
     """
     metrics = scheduler.metrics
     before = metrics.watchers
-    forwards = [(phase, phase.forward) for phase in _with_forwards(scheduler)]
+    # A proposer may hold a loop under two names.
+    phases = {id(phase): phase for phase in _with_forwards(scheduler)}.values()
+    forwards = [(phase, _name(phase), phase.forward) for phase in phases]
     metrics.watchers = (*before, *watchers)
-    for phase, forward in forwards:
-        phase.forward = _told(forward, _name(phase, forward), watchers)
+    for phase, name, forward in forwards:
+        phase.forward = _told(forward, name, watchers)
     try:
         yield
     finally:
         metrics.watchers = before
-        for phase, forward in forwards:
+        for phase, _, forward in forwards:
             phase.forward = forward
 
 
-def _with_forwards(scheduler: Scheduler) -> list[_Phase]:
+def _with_forwards(scheduler: Scheduler) -> list[_Forwards]:
     phases: list[object] = []
     for step in (scheduler.step, scheduler.narrow):
         if step is not None:
             phases += [step.verify, *vars(step.proposer).values()]
-    # A model has a forward as well, but it is no phase: it knows no Dims.
-    return [
-        cast("_Phase", phase)
-        for phase in phases
-        if hasattr(phase, "forward") and hasattr(phase, "dims")
-    ]
+    return [phase for phase in phases if isinstance(phase, _Forwards)]
 
 
-def _name(phase: object, forward: object) -> str:
-    words = re.findall("[A-Z][a-z]*", type(phase).__name__)
-    kind = "replay" if isinstance(forward, Runner) else "forward"
-    return " ".join([*words, kind]).lower()
+def _name(phase: _Forwards) -> str:
+    kind = "replay" if isinstance(phase.forward, Runner) else "forward"
+    return f"{_NAMES[type(phase)]} {kind}"
 
 
 def _told(
-    forward: Callable[..., object], name: str, watchers: tuple[Watcher, ...]
-) -> Callable[..., object]:
-    def call(live: object) -> object:
+    forward: Callable[[Any], Any], name: str, watchers: tuple[Watcher, ...]
+) -> Callable[[Any], Any]:
+    def call(live: Any) -> Any:
         with watched_by(watchers, name):
             return forward(live)
 

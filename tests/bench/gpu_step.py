@@ -64,12 +64,13 @@ def measure_rows(step: FusedStep, peer: PeerStep, bandwidth: float) -> dict[str,
 
 def measure_compiled(peer: PeerStep, bandwidth: float) -> Numbers:
     """The best compiled step, what was tried, and the seconds that took."""
+    wanted = peer.plain()
     begin = time.monotonic()
     best = peer.best_compiled()
     spent = time.monotonic() - begin
     numbers = rated([replay_ms(best.graph, repeats=40) for _ in range(2)], peer.shape, bandwidth)
     tried = {f"ms, {name}": ms for name, ms in best.tried.items()}
-    return {**numbers, **tried, "compile_s": spent}
+    return {**numbers, **tried, "compile_s": spent, "error": relative_error(best.logits, wanted)}
 
 
 def show(shape: Shape, rows: int, name: str, numbers: Numbers) -> None:

@@ -31,9 +31,13 @@ RECIPES: Mapping[str, dict[str, bool]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compiled:
-    """A compiled forward, captured, and by which recipe; `tried` are all, in milliseconds."""
+    """A compiled forward, captured, and by which recipe; `tried` are all, in milliseconds.
+
+    A replay writes `logits`, f32 (T, vocab).
+    """
 
     graph: torch.cuda.CUDAGraph
+    logits: Tensor
     recipe: str
     tried: dict[str, float]
 
@@ -144,19 +148,20 @@ class PeerStep:
         """
         self.attend = self._best_attention()
         graphs: dict[str, torch.cuda.CUDAGraph] = {}
+        logits: dict[str, Tensor] = {}
         tried: dict[str, float] = {}
         for name, options in RECIPES.items():
             run = self.compiled(options)
 
-            def step(run: Callable[[], Tensor] = run) -> None:
-                logits_TV = run()
+            def step(run: Callable[[], Tensor] = run, name: str = name) -> None:
+                logits[name] = run()
                 if feed_back:
-                    self.ids_T.copy_(logits_TV.argmax(dim=-1))
+                    self.ids_T.copy_(logits[name].argmax(dim=-1))
 
             graphs[name] = capture(step)
             tried[name] = replay_ms(graphs[name], repeats=40)
         best = min(tried, key=lambda name: tried[name])
-        return Compiled(graph=graphs[best], recipe=best, tried=tried)
+        return Compiled(graph=graphs[best], logits=logits[best], recipe=best, tried=tried)
 
     def _forward(
         self,

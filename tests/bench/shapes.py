@@ -115,20 +115,20 @@ def weights_of(model: CausalLM) -> Weights:
     """The very weights of an engine's model, nothing copied."""
     layers = tuple(
         LayerWeights(
-            qkv=layer.attention.qkv.weight_OI,
-            out=layer.attention.out.weight_OI,
-            gate_up=layer.mlp.gate_up.weight_OI,
-            down=layer.mlp.down.weight_OI,
-            attention_gain=layer.input_norm.weight_H,
-            ffn_gain=layer.post_norm.weight_H,
+            qkv=layer.attention.qkv.weight_OI.data,
+            out=layer.attention.out.weight_OI.data,
+            gate_up=layer.mlp.gate_up.weight_OI.data,
+            down=layer.mlp.down.weight_OI.data,
+            attention_gain=layer.input_norm.weight_H.data,
+            ffn_gain=layer.post_norm.weight_H.data,
         )
         for layer in model.layers
     )
     return Weights(
-        table=model.embedding.weight_VH,
-        head=model.head.weight_VH,
+        table=model.embedding.weight_VH.data,
+        head=model.head.weight_VH.data,
         layers=layers,
-        final_gain=model.norm.weight_H,
+        final_gain=model.norm.weight_H.data,
     )
 
 

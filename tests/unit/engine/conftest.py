@@ -4,32 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 import torch
 import transformers
 from torch import Tensor, nn
 
-import engine.carriers
-import engine.graphs.buffers
-import engine.phases.commit
-import engine.phases.draft_decode
-import engine.phases.draft_extend
-import engine.phases.prefill
-import engine.phases.verify
-import engine.proposers.lookup
-import engine.proposers.model
-import engine.proposers.plain
 from engine.config import EngineConfig
 from engine.llm import LLM
 from engine.models.base import StandaloneDraft
 from engine.models.fetch import SMOLLM2, fetch
 from engine.models.llama import CausalLM
 from engine.models.pair import ModelPair, tiny_pair
-from shapecheck import enable
-from shapecheck.config import settings
-from shapecheck.spec import contract_of
+from shapecheck.config import Level
+from tests.bench.levels import at_level
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -148,39 +136,5 @@ def slots_add_up(llm: LLM) -> bool:
 @pytest.fixture
 def full() -> Iterator[None]:
     """Contracts of the engine are enforced, invariants included, whatever the suite's level."""
-    modules = (
-        engine.carriers,
-        engine.graphs.buffers,
-        engine.phases.commit,
-        engine.phases.draft_decode,
-        engine.phases.draft_extend,
-        engine.phases.prefill,
-        engine.phases.verify,
-        engine.proposers.lookup,
-        engine.proposers.model,
-        engine.proposers.plain,
-    )
-    # A patcher of its own: what a test patches must be undone before the contracts are.
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SHAPECHECK", "full")
-        settings.cache_clear()
-        for module in modules:
-            _take_off(patch, module)
-        undo = [enable(module, level="full") for module in modules]
+    with at_level(Level.FULL):
         yield
-        for one in undo:
-            one()
-    settings.cache_clear()
-
-
-def _take_off(patch: pytest.MonkeyPatch, module: ModuleType) -> None:
-    """The functions of the module's classes are bare, as if imported at level off."""
-    classes = [one for one in vars(module).values() if isinstance(one, type)]
-    for owner in [one for one in classes if one.__module__ == module.__name__]:
-        for name, value in list(vars(owner).items()):
-            found = contract_of(value)
-            if found is not None:
-                method = isinstance(value, classmethod)
-                patch.setattr(
-                    owner, name, classmethod(found.function) if method else found.function
-                )

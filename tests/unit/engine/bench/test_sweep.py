@@ -71,8 +71,8 @@ def test_a_trace_comes_with_it(shapes: str, tmp_path: Path) -> None:
     turned = [event for event in events if event["name"] == "turn"]
     assert len(turned) == 2
     names = {event["name"] for event in events if event["ph"] == "X"}
-    assert {"verify replay", "chosen loop replay", "draft extend replay"} <= names
-    replays = [event for event in events if event["name"] == "chosen loop replay"]
+    assert {"verify replay", "draft loop replay", "draft extend replay"} <= names
+    replays = [event for event in events if event["name"] == "draft loop replay"]
     assert len(replays) % 2 == 0, "as many in every turn"
 
 

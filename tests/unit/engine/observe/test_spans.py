@@ -46,8 +46,10 @@ def test_phases_stand_inside_turns_and_replays_inside_phases(tmp_path: Path) -> 
             if event["name"] == name
         )
 
+    assert {"verify replay", "draft loop replay", "draft extend replay"} <= names
     assert inside("verify replay", "verify")
-    assert inside("draft decode replay", "draft decode")
+    assert inside("draft loop replay", "draft decode")
+    assert inside("draft step forward", "draft loop replay")
     assert inside("draft extend replay", "draft extend")
     assert inside("verify", "turn")
     processes = [event["args"]["name"] for event in events if event["name"] == "process_name"]  # type: ignore[index]  # JSON
