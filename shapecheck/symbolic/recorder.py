@@ -8,12 +8,22 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
+from shapecheck.diagnostics import Diagnostic
 from shapecheck.symbolic.attribution import Site, calling_site, current_site
 from shapecheck.symbolic.evidence import DataHint, Evidence, Meeting, Specialised
 from shapecheck.symbolic.expressions import Equation, Expression, Judge
 from shapecheck.symbolic.guards import Guard, guard_at
 from shapecheck.symbolic.parties import Parties
-from shapecheck.symbolic.provenance import birthplace, describe, made_at, shape_text, taint, taints
+from shapecheck.symbolic.provenance import (
+    birthplace,
+    consequences,
+    describe,
+    is_cause,
+    made_at,
+    shape_text,
+    taint,
+    taints,
+)
 from shapecheck.symbolic.shape_env import Question, expression, is_refusal
 
 # Calls that take a part of a tensor: here `n <= capacity` is a relation worth knowing.
@@ -145,6 +155,24 @@ class Recorder:
                 meeting = replace(meeting, tainted=True)
             operation.meetings.append(meeting)
         self.evidence.add(meeting)
+
+    def cross(self, broken: Diagnostic, tensor: torch.Tensor | None, names: frozenset[str]) -> None:
+        """Keep the finding of a contract; what these names meet later is a consequence of it."""
+        held = [] if tensor is None else [tensor]
+        _, origins = describe("", held, names, self)
+        meeting = Meeting(
+            code=broken.code,
+            text=broken.message,
+            names=names,
+            sides=(broken.dims.expected, broken.dims.found) if broken.dims else None,
+            site=current_site(),
+            origins=origins or self.origins(held),
+            tainted=any(is_cause(cause, broken.code, names) for cause in taints(held)),
+            broken=broken,
+        )
+        self.evidence.add(meeting)
+        for one in held:
+            taint(one, consequences(broken.code, names))
 
     def describe_operands(
         self, operation: Operation, names: frozenset[str]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from shapecheck.diagnostics import Certainty, Diagnostic, DimPair, Note, Severity
 from shapecheck.diagnostics.full import render_full
@@ -58,6 +58,7 @@ class Report:
     stubs: tuple[str, ...] = ()
     allowed: tuple[Allowed, ...] = ()
     checked_operations: int = 0
+    crossings: int = 0
     stubbed_operations: tuple[str, ...] = ()
     stopped: str | None = None
     settings: tuple[str, ...] = field(default=())
@@ -69,10 +70,10 @@ class Report:
             return f"stubbed: {', '.join(self.stubbed_operations)} did not really run"
         if self.stopped and not self.findings:
             return f"the traced code stopped early: {self.stopped}"
-        if not self.checked_operations:
+        if not (self.checked_operations or self.crossings):
             return (
-                "no operation joined two tensors with named dimensions; trace code that joins what "
-                "t.make and t.tensor give"
+                "no operation joined two tensors with named dimensions and no contract was "
+                "crossed; trace code that joins what t.make and t.tensor give"
             )
         return None
 
@@ -93,7 +94,8 @@ class Report:
                 lines += [f"  {item}" for item in items]
         verdict = self.vacuous
         lines.append(
-            f"{len(self.findings)} findings, {self.checked_operations} operations checked"
+            f"{len(self.findings)} findings, {self.checked_operations} operations and "
+            f"{self.crossings} tensors at contracts checked"
             + (f"; nothing is shown by this run: {verdict}" if verdict else "")
         )
         return "\n".join(lines) + "\n"
@@ -103,6 +105,7 @@ class Report:
         summary: dict[str, object] = {
             "tier": "trace",
             "checked_operations": self.checked_operations,
+            "crossings": self.crossings,
             "vacuous": self.vacuous,
             "stopped": self.stopped,
             "settings": list(self.settings),
@@ -158,6 +161,7 @@ def build_report(
         stubs=tuple(sorted(evidence.stubs)),
         allowed=tuple(allowed),
         checked_operations=evidence.checked_operations,
+        crossings=evidence.crossings,
         stubbed_operations=tuple(sorted(evidence.stubbed_operations)),
         stopped=stopped,
         settings=(setting,) if setting else (),
@@ -176,6 +180,9 @@ def _finding(meeting: Meeting, origins: Mapping[str, str]) -> Diagnostic:
     notes += [
         Note(label=name, message=origins[name]) for name in sorted(meeting.names) if name in origins
     ]
+    if meeting.broken is not None:
+        said = (*meeting.broken.notes, *notes)
+        return replace(meeting.broken, primary=meeting.site.span(), notes=said)
     notes.append(Note(label="settle it", message=_REMEDIES[meeting.code]))
     return Diagnostic(
         code=meeting.code,

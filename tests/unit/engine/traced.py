@@ -35,7 +35,9 @@ from shapecheck.symbolic import Report, Trace, trace
 
 # Rotary positions and table columns; more than any request here has.
 _LENGTH = 64
-_MEMORY = engine.dims.Memory(req_rows=17, max_context=128, num_slots=999)
+# What the config says is also what the engine allocates: no symbol, but the same number.
+_SLOTS = 99
+_MEMORY = engine.dims.Memory(req_rows=17, max_context=128, num_slots=_SLOTS + 1)
 _EAGLE_1 = {
     "draft_vocab == target_vocab": "EAGLE-1 scores with the target's own head",
     "draft_hidden == target_hidden": "EAGLE-1's states take the place of the target's in fc",
@@ -80,6 +82,7 @@ def report_of(case: Case) -> Report:
         num_draft_tokens=None if case.topk == 1 else 5,
         drafting=case.drafting,
         graphs=case.graphs,
+        num_slots=_SLOTS,
         dtype="bfloat16",
     )
     target = tiny_config(hidden=64, layers=4)
@@ -122,7 +125,7 @@ def _drive(
 def _numbers(case: Case) -> Mapping[str, int]:
     """The head reads the inputs of three layers; a tree of three levels has every kind of node."""
     tree = {"num_steps": 3} if case.topk > 1 else {}
-    return {"target_layers": 4, **tree, **case.hints}
+    return {"target_layers": 4, "num_slots": _MEMORY.num_slots, **tree, **case.hints}
 
 
 def _steps(built: Engine) -> Iterator[Step]:
@@ -178,7 +181,7 @@ def _engine(t: Trace, case: Case, config: EngineConfig, pair: ModelPair) -> Engi
     """The engine itself, over Dims that hand out symbols."""
     # One bucket of the graphs is a symbol too, whatever the batch.
     if case.graphs:
-        config = config.model_copy(update={"max_requests": t.size("padded_bs"), "num_slots": 99})
+        config = config.model_copy(update={"max_requests": t.size("padded_bs")})
 
     def symbols(*_: object) -> Dims:
         return t.dims
