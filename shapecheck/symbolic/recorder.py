@@ -39,11 +39,12 @@ _LAYOUT_CALLS = frozenset(
 
 @dataclass(slots=True, kw_only=True)
 class Operation:
-    """The torch call in progress: what the user wrote, and the tensors it was given."""
+    """The torch call in progress: what the user wrote, the tensors and sizes it was given."""
 
     name: str
     site: Site
     operands: tuple[torch.Tensor, ...]
+    sizes: tuple[torch.SymInt, ...] = ()
     meetings: list[Meeting] = field(default_factory=list[Meeting])
     refused: list[Expression] = field(default_factory=list[Expression])
 
@@ -111,9 +112,13 @@ class Recorder:
 
     # -- what the dispatch modes tell --------------------------------------------------------
 
-    def begin(self, name: str, operands: Iterable[torch.Tensor]) -> Operation:
+    def begin(
+        self, name: str, operands: Iterable[torch.Tensor], sizes: Iterable[torch.SymInt] = ()
+    ) -> Operation:
         """Enter a torch call; the questions until `finish` are its own."""
-        self.operation = Operation(name=name, site=current_site(), operands=tuple(operands))
+        self.operation = Operation(
+            name=name, site=current_site(), operands=tuple(operands), sizes=tuple(sizes)
+        )
         return self.operation
 
     def finish(self, operation: Operation, results: Iterable[torch.Tensor]) -> None:
@@ -139,12 +144,12 @@ class Recorder:
 
     def names(self, tensor: torch.Tensor) -> frozenset[str]:
         """The dimensions that occur in the tensor's shape."""
-        found: set[str] = set()
-        for size in tensor.shape:
-            if isinstance(size, torch.SymInt):
-                symbols = expression(size).free_symbols
-                found |= {self.judge.names[s] for s in symbols if s in self.judge.names}
-        return frozenset(found)
+        return self._names_of(size for size in tensor.shape if isinstance(size, torch.SymInt))
+
+    def _names_of(self, sizes: Iterable[torch.SymInt]) -> frozenset[str]:
+        known = self.judge.names
+        symbols = (symbol for size in sizes for symbol in expression(size).free_symbols)
+        return frozenset(known[symbol] for symbol in symbols if symbol in known)
 
     def add(self, meeting: Meeting) -> None:
         """Keep a finding of the operation in progress; on a marked operand it is a consequence."""
@@ -178,7 +183,11 @@ class Recorder:
         self, operation: Operation, names: frozenset[str]
     ) -> tuple[str, tuple[tuple[str, Site], ...]]:
         """The call in words, and for each name the line that brought it in."""
-        return describe(operation.name, operation.operands, names, self)
+        text, origins = describe(operation.name, operation.operands, names, self)
+        given = sorted((names & self._names_of(operation.sizes)) - {name for name, _ in origins})
+        if given:
+            text += f" given {', '.join(given)}"
+        return text, (*origins, *((name, operation.site) for name in given))
 
     def stub_used(self, name: str) -> None:
         """A stand-in was called, so what it stands for did not run."""
@@ -284,7 +293,7 @@ class Recorder:
             if equations:
                 return
         # sympy sees by itself that 3*h is not h, and then nobody asks.
-        names = frozenset[str]().union(*(self.names(operand) for operand in operation.operands))
+        names = self._names_of(operation.sizes).union(*map(self.names, operation.operands))
         if names:
             self._refuse(operation, names, self.judge.readable(str(error)))
 

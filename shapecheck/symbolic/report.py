@@ -92,17 +92,25 @@ class Report:
             if items:
                 lines.append(f"{title}:")
                 lines += [f"  {item}" for item in items]
-        verdict = self.vacuous
-        lines.append(
-            f"{len(self.findings)} findings, {self.checked_operations} operations and "
-            f"{self.crossings} tensors at contracts checked"
-            + (f"; nothing is shown by this run: {verdict}" if verdict else "")
-        )
+        lines.append(self.verdict())
         return "\n".join(lines) + "\n"
 
-    def json(self) -> str:
-        """The report in the project's JSON, version 1."""
-        summary: dict[str, object] = {
+    def verdict(self) -> str:
+        """How much was found and checked, and where the traced code stopped if it did."""
+        number = len(self.findings)
+        said = [
+            f"{number} finding{'' if number == 1 else 's'}, {self.checked_operations} operations "
+            f"and {self.crossings} tensors at contracts checked"
+        ]
+        if self.stopped:
+            said.append(f"stopped: {self.stopped}; what comes after it was not checked")
+        if self.vacuous:
+            said.append(f"nothing is shown by this run: {self.vacuous}")
+        return "; ".join(said)
+
+    def summary(self) -> dict[str, object]:
+        """The counts and lists beside the findings, for JSON and SARIF."""
+        counts: dict[str, object] = {
             "tier": "trace",
             "checked_operations": self.checked_operations,
             "crossings": self.crossings,
@@ -112,8 +120,11 @@ class Report:
             "consequences": [finding.message for finding in self.consequences],
             "allowed": [f"{item.text}: {item.reason}" for item in self.allowed],
         }
-        summary |= {title.replace(" ", "_"): list(items) for title, items in self._lists()}
-        return render_json(self.findings, summary)
+        return counts | {title.replace(" ", "_"): list(items) for title, items in self._lists()}
+
+    def json(self) -> str:
+        """The report in the project's JSON, version 1."""
+        return render_json(self.findings, self.summary())
 
     def _lists(self) -> list[tuple[str, tuple[str, ...]]]:
         return [

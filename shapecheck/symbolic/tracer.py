@@ -16,6 +16,7 @@ from shapecheck.dims.model import Dims
 from shapecheck.dims.parse import parse_shape
 from shapecheck.dims.vocabulary import Owner, lookup
 from shapecheck.errors import ShapecheckError, ShapeContractError
+from shapecheck.symbolic.attribution import site_of_error
 from shapecheck.symbolic.constructs import constructs
 from shapecheck.symbolic.contracts import Contracts
 from shapecheck.symbolic.dispatch import CallMode, OperatorMode
@@ -204,7 +205,8 @@ class Trace:
         if isinstance(error, ShapeContractError):
             self.recorder.cross(error.diagnostic, None, frozenset())
         message = self.recorder.judge.readable(str(error))
-        self._stopped = f"{type(error).__name__}: {message}"
+        site = site_of_error(error)
+        self._stopped = f"{type(error).__name__}: {message}, at {site} in {site.function}"
 
     def report(self) -> Report:
         """What the run needed; call it inside or after the `with` block."""
