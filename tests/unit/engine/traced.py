@@ -125,6 +125,8 @@ def _drive(
 def _numbers(case: Case) -> Mapping[str, int]:
     """The head reads the inputs of three layers; a tree of three levels has every kind of node."""
     tree = {"num_steps": 3} if case.topk > 1 else {}
+    if case.algorithm == "none":
+        tree = {"num_steps": 0}  # as the engine's own Dims has it
     return {"target_layers": 4, "num_slots": _MEMORY.num_slots, **tree, **case.hints}
 
 
@@ -135,9 +137,20 @@ def _steps(built: Engine) -> Iterator[Step]:
 
 
 def _read(t: Trace, step: Step, sampling: BatchSampling) -> DraftState:
-    """Prefill of one prompt whose length has a name, and the draft's extend after it."""
-    work = Ragged(req_rows=(1,), prefix_lens=(0,), extend_lens=(t.size("tokens"),))
-    batch = t.make(PrefillInput, fields={"work": work})
+    """Prefill of one prompt in two chunks whose length has a name, and the draft's extend.
+
+    The first chunk ends no prompt, so nothing is selected; the second has a prefix, as has the
+    prompt of a request that was preempted or that found its beginning in the cache.
+    """
+    _chunk(t, step, BatchSampling.idle(torch.device("cpu")), prefix=0, bs=0)
+    return _chunk(t, step, sampling, prefix=8, bs="bs")
+
+
+def _chunk(
+    t: Trace, step: Step, sampling: BatchSampling, *, prefix: int, bs: int | str
+) -> DraftState:
+    work = Ragged(req_rows=(1,), prefix_lens=(prefix,), extend_lens=(t.size("tokens"),))
+    batch = t.make(PrefillInput, fields={"work": work}, bs=bs)
     output = step.prefill.run(batch)
     bonus_B = sampling.first_tokens(output.logits, batch.seq_lens)
     ids_T = batch.input_ids.index_copy(0, batch.select_index, bonus_B)
@@ -146,7 +159,7 @@ def _read(t: Trace, step: Step, sampling: BatchSampling) -> DraftState:
         input_ids=t.ids(ids_T, "target_vocab"),
         positions=batch.positions,
         seq_lens=batch.seq_lens,
-        req_rows_index=t.tensor("bs", torch.int64),
+        req_rows_index=torch.zeros_like(batch.seq_lens),
         select_index=batch.select_index,
         work=work,
     )
