@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import click
 
+from shapecheck.cli.formats import FORMATS
+
 if TYPE_CHECKING:
     from shapecheck.cli.lint_run import Asked
     from shapecheck.static.analyse import Progress
-
-_FORMATS = ("full", "concise", "json", "github", "sarif")
 
 
 @click.command(name="lint")
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
 @click.option(
     "--output-format",
-    type=click.Choice(_FORMATS),
+    type=click.Choice(FORMATS),
     help="How findings are written to stdout.  [default: full]",
 )
 @click.option("--select", multiple=True, metavar="CODES", help="Report only these codes.")

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shapecheck.cli.baseline import Known
+from shapecheck.cli.formats import FROM_HERE, formatted
 from shapecheck.diagnostics.model import Diagnostic
 from shapecheck.diagnostics.places import seen_from
 from shapecheck.static.report import Report
 
-FORMATS = ("full", "concise", "json", "github", "sarif")
 _MAX_STALE = 10
 
 
@@ -28,47 +28,8 @@ class Left:
 def findings_text(left: Left, output_format: str, status: int) -> str:
     """Everything that goes to stdout."""
     report = left.report
-    if output_format == "json":
-        from shapecheck.diagnostics.json import render_json
-
-        return render_json(report.findings, _summary(left))
-    if output_format == "sarif":
-        return _sarif(left, status)
-    if output_format == "github":
-        from shapecheck.diagnostics.github import render_github
-
-        return "".join(f"{render_github(one)}\n" for one in _from_here(report))
-    if output_format == "concise":
-        from shapecheck.diagnostics.concise import render_concise
-
-        return "".join(f"{render_concise(one)}\n" for one in report.findings)
-    from shapecheck.diagnostics.full import render_full
-
-    return "\n\n".join(render_full(one) for one in report.findings) + "\n" * bool(report.findings)
-
-
-def _sarif(left: Left, status: int) -> str:
-    from shapecheck import __version__
-    from shapecheck.diagnostics.sarif import RulePage, render_sarif
-    from shapecheck.rules.registry import RULES
-
-    pages = {
-        rule.code: RulePage(
-            code=rule.code,
-            name=rule.name,
-            summary=rule.summary,
-            page=rule.page.strip(),
-            severity=rule.severity,
-        )
-        for rule in RULES
-    }
-    return render_sarif(
-        list(_from_here(left.report)),
-        list(pages.values()),
-        version=__version__,
-        summary=_summary(left),
-        exit_code=status,
-    )
+    findings = list(_from_here(report)) if output_format in FROM_HERE else report.findings
+    return formatted(findings, output_format, summary=_summary(left), status=status)
 
 
 def _from_here(report: Report) -> Iterator[Diagnostic]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from shapecheck.cli.formats import FORMATS, formatted
 from shapecheck.dims.configs import ALGORITHMS, Algorithm
 from shapecheck.dims.model import Dims
 from shapecheck.errors import ShapecheckError
@@ -36,10 +37,10 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--output-format",
-    type=click.Choice(["full", "json"]),
+    type=click.Choice(FORMATS),
     default="full",
     show_default=True,
-    help="Text for people, or one JSON document.",
+    help="How findings are written to stdout.",
 )
 @click.pass_context
 def trace(
@@ -68,7 +69,13 @@ def trace(
     report = sweep(
         _subject(function, target), dims, within=(package, *within), allow=_reasons(allow)
     )
-    click.echo(report.json() if output_format == "json" else report.text(), nl=False)
+    if output_format == "full":
+        click.echo(report.text(), nl=False)
+    else:
+        summary, status = report.summary(), report.exit_code
+        text = formatted(report.findings, output_format, summary=summary, status=status)
+        click.echo(text, nl=False)
+        click.echo(report.verdict(), err=True)
     if report.vacuous:
         click.echo(f"shapecheck: nothing was checked: {report.vacuous}", err=True)
     ctx.exit(report.exit_code)

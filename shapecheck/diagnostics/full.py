@@ -15,7 +15,7 @@ def render_full(diagnostic: Diagnostic) -> str:
 
 def _heading(diagnostic: Diagnostic) -> str:
     crossing = diagnostic.crossing
-    if crossing is None:
+    if crossing is None or diagnostic.primary is not None:
         return render_concise(diagnostic)
     phase = f" (phase {crossing.phase})" if crossing.phase else ""
     return f"{diagnostic.code} {crossing.where}{phase}, {crossing.field}"

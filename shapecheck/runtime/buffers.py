@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar, overload
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar, overload
 
 from shapecheck.config import Level, settings
 from shapecheck.dims.model import Dims
 from shapecheck.errors import ShapeContractError
 from shapecheck.runtime.carrier import adopt, attach, check
-from shapecheck.runtime.pairs import alike, judge_specs, paired, refuse_values, value_at
+from shapecheck.runtime.pairs import Pair, alike, judge_specs, paired, refuse_values, value_at
 from shapecheck.runtime.report import Reporter
 from shapecheck.runtime.stats import Tally, tally
 from shapecheck.spec import carrier_of, declare_carrier
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 T = TypeVar("T")
+Filling = tuple[Pair, "Tensor | None", "Tensor | None"]
 
 
 @overload
@@ -52,7 +56,7 @@ def check_buffers(self: object, dims: Dims | None = None, *, phase: str | None =
     cls = type(self)
     live = carrier_of(cls).live
     if live is not None:
-        reporter = _reporter(cls, "check", Tally(cls.__name__))
+        reporter = reporter_of(cls, "check", Tally(cls.__name__))
         for pair in paired(cls, live):
             judge_specs(reporter, pair)
     check(self, dims, phase=phase)
@@ -67,15 +71,12 @@ def fill(self: object, live: object) -> None:
     raises at every level: there is no copy to make, and none is skipped.
     """
     cls = type(self)
-    filling = [
-        (pair, value_at(self, pair.names), value_at(live, pair.names))
-        for pair in paired(cls, type(live))
-    ]
+    filling = pairs_of(self, live)
     level = settings().level
     if level is not Level.OFF:
         counts = tally(cls.__module__, f"{cls.__qualname__}.fill")
         counts.calls[0] += 1
-        reporter = _reporter(cls, "fill", counts)
+        reporter = reporter_of(cls, "fill", counts)
         try:
             for pair, buffer, value in filling:
                 if not alike(buffer, value):
@@ -84,13 +85,27 @@ def fill(self: object, live: object) -> None:
             if level is not Level.WARN:
                 raise
             reporter.log(error)
+    copy_in(cls, filling)
+
+
+def pairs_of(buffers: object, live: object) -> list[Filling]:
+    """Every tensor of either side with its partner."""
+    return [
+        (pair, value_at(buffers, pair.names), value_at(live, pair.names))
+        for pair in paired(type(buffers), type(live))
+    ]
+
+
+def copy_in(cls: type, filling: Sequence[Filling]) -> None:
+    """Copy every pair; a tensor without a partner raises ShapeContractError (SHP401)."""
     for pair, buffer, value in filling:
         if buffer is not None and value is not None:
             (buffer[: value.shape[0]] if value.ndim else buffer).copy_(value)
         elif buffer is not value:
-            refuse_values(_reporter(cls, "fill", Tally(cls.__name__)), pair, buffer, value)
+            refuse_values(reporter_of(cls, "fill", Tally(cls.__name__)), pair, buffer, value)
 
 
-def _reporter(cls: type, method: str, counts: Tally) -> Reporter:
+def reporter_of(cls: type, method: str, counts: Tally) -> Reporter:
+    """Turns what is wrong with buffers of this class into errors."""
     where = f"{cls.__qualname__.rpartition('<locals>.')[2]}.{method}"
     return Reporter(where=where, phase=None, dims=None, tally=counts)

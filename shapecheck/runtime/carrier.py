@@ -62,11 +62,9 @@ def adopt(cls: type) -> None:
 def check(self: object, dims: Dims | None = None, *, phase: str | None = None) -> None:
     """Every field of this carrier is as annotated, its invariants included.
 
-    Raises ShapeContractError; `phase` chooses among the alternatives of a field. Under a trace
-    sizes have no numbers to check, and what they meet is the trace's to judge.
+    Raises ShapeContractError; `phase` chooses among the alternatives of a field. In a trace it is
+    a finding of the trace instead.
     """
-    if isinstance(dims, Dims) and dims.symbolic:
-        return
     cls = type(self)
     where = f"{cls.__qualname__.rpartition('<locals>.')[2]}.check"
     if not isinstance(dims, Dims | None):  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
 from shapecheck.runtime.report import Reporter
-from shapecheck.runtime.tensors import class_name, facts_of
+from shapecheck.runtime.tensors import Facts, class_name, facts_of
 from shapecheck.spec import (
     CarrierSpec,
     HintSpec,
@@ -65,8 +65,17 @@ def alike(buffer: Tensor | None, live: Tensor | None) -> bool:
     )
 
 
-def refuse_values(reporter: Reporter, pair: Pair, buffer: object, live: object) -> None:
-    """Raise ShapeContractError (SHP401) that says how two values are not alike."""
+def refuse_values(
+    reporter: Reporter,
+    pair: Pair,
+    buffer: object,
+    live: object,
+    facts: Callable[[Tensor], Facts] = facts_of,
+) -> None:
+    """Raise ShapeContractError (SHP401) that says how two values are not alike, if they are not.
+
+    `facts` reads a tensor.
+    """
     if not (hasattr(buffer, "dtype") and hasattr(live, "dtype")):
         here, there = class_name(buffer), class_name(live)
         _differ(
@@ -76,7 +85,7 @@ def refuse_values(reporter: Reporter, pair: Pair, buffer: object, live: object) 
             [f"buffer {here}      live {there}"],
             "a field without a partner would keep the values of an earlier replay",
         )
-    held, given = facts_of(cast("Tensor", buffer)), facts_of(cast("Tensor", live))
+    held, given = facts(cast("Tensor", buffer)), facts(cast("Tensor", live))
     notes = [f"buffer {held}      live {given}"]
     if len(held.shape) != len(given.shape) or held.dtype != given.dtype:
         what = "rank" if len(held.shape) != len(given.shape) else "dtype"

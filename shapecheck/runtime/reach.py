@@ -49,12 +49,15 @@ class Reach:
     def others(self, number: int, axis: Axis) -> list[str]:
         """Other names that have this number, those of the two models first when one is wanted."""
         own = axis.as_symbol()
-        named = self.dims.same_number(number) if self.dims is not None else []
-        named += [name for name, value in self.bound.items() if value == number]
-        found = [name for name in dict.fromkeys(named) if name != own]
+        found = [name for name in dict.fromkeys(self.same(number)) if name != own]
         models = [name for name in found if owner_of(name) in MODELS]
         wants_model = any(owner_of(name) in MODELS for name in axis.symbols())
         return (models if wants_model and models else found)[:3]
+
+    def same(self, number: int) -> list[str]:
+        """Every name that has this number."""
+        named = self.dims.same_number(number) if self.dims is not None else []
+        return named + [name for name, value in self.bound.items() if value == number]
 
 
 def owner_of(name: str) -> Owner | None:

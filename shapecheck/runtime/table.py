@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import sys
 import threading
+import weakref
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any, cast
 
 from shapecheck.config import Level
@@ -17,6 +20,8 @@ from shapecheck.spec.hints import refusal
 
 # Dims in use at once are few (one per adaptive width); two generations of this many are kept.
 GENERATION = 32
+_tables: weakref.WeakSet[PlanTable] = weakref.WeakSet()
+_bare: list[bool] = []
 
 
 class PlanTable:
@@ -38,20 +43,20 @@ class PlanTable:
         self._old: dict[int, Plan] = {}
         self._held: dict[int, Dims | None] = {}
         self._held_old: dict[int, Dims | None] = {}
+        _tables.add(self)
 
     def cold(self, source: object, receiver: object = None) -> Plan:
         """The plan for the object that Dims come from; the bare function under torch.compile
         and under a trace.
         """
         torch = sys.modules.get("torch")
-        if torch is not None and torch.compiler.is_compiling():
+        if _bare or (torch is not None and torch.compiler.is_compiling()):
             return self._contract.function
         asked = self._dims_parameter is None or self._contract.dims_optional
         if source is None and asked and isinstance(getattr(type(receiver), "dims", None), property):
             source = cast(Any, receiver).dims  # an AttributeError in the property is not "no Dims"
         if isinstance(source, Dims) and source.symbolic:
-            # Sizes without a number cannot be literals of a plan; the trace judges them itself.
-            return self._contract.function
+            return self._contract.function  # of a trace that has ended
         with self._lock:
             if not self._admits(source):
                 return self._contract.function
@@ -108,6 +113,12 @@ class PlanTable:
             reporter.log(error)
         return False
 
+    def forget(self) -> None:
+        """Every plan leaves the table; the next call makes its own."""
+        with self._lock:
+            self.plans.clear()
+            self._old, self._held, self._held_old = {}, {}, {}
+
     def _keep(self, source: Dims | None, plan: Plan) -> None:
         if len(self.plans) >= GENERATION:
             old, held = dict(self.plans), dict(self._held)
@@ -117,3 +128,18 @@ class PlanTable:
             self._held = {}
         self._held[id(source)] = source
         self.plans[id(source)] = plan
+
+
+@contextmanager
+def bare_functions() -> Generator[None]:
+    """In the block every contract that is on calls its bare function.
+
+    A trace needs it: sizes without a number can be no literals of a plan.
+    """
+    _bare.append(True)
+    for table in list(_tables):
+        table.forget()
+    try:
+        yield
+    finally:
+        _bare.pop()

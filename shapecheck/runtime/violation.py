@@ -24,9 +24,9 @@ def mismatch(
 ) -> Diagnostic:
     """The finding for a tensor whose shape or dtype is not what its spec says."""
     other = next(
-        (phase for phase, item in alternatives if not _differences(reach, item, facts)), None
+        (phase for phase, item in alternatives if not differences(reach, item, facts)), None
     )
-    wrong = _differences(reach, spec, facts)
+    wrong = differences(reach, spec, facts)
     code = "SHP202" if other is not None else _code(reach, spec, facts, wrong)
     axes = [index for index in wrong if isinstance(index, int)]
     notes = [_expected(reach, spec, facts)]
@@ -80,7 +80,7 @@ def process_note() -> list[str]:
     return [f"rank {rank} of {world}, process {os.getpid()}"]
 
 
-def _differences(reach: Reach, spec: TensorSpec, facts: Facts) -> list[int | str]:
+def differences(reach: Reach, spec: TensorSpec, facts: Facts) -> list[int | str]:
     """Indices of wrong axes, "rank", "dtype": empty when the tensor is what the spec says."""
     wrong: list[int | str] = []
     if len(facts.shape) != len(spec.shape.axes):

@@ -3,6 +3,7 @@
 from shapecheck.spec.absence import absent_tensor
 from shapecheck.spec.carrier import CarrierContract, carrier_of, declare_carrier
 from shapecheck.spec.contract import FunctionContract, contract_of, declare_contract
+from shapecheck.spec.declared import watching
 from shapecheck.spec.hints import read_hint
 from shapecheck.spec.model import (
     CarrierSpec,
@@ -45,4 +46,5 @@ __all__ = [
     "refuse_loose",
     "roots",
     "tensors_of",
+    "watching",
 ]

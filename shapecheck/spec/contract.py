@@ -14,6 +14,7 @@ from typing import Annotated, Any, ForwardRef, TypeVar, Union, cast, get_args, g
 from shapecheck.dims.model import Dims
 from shapecheck.errors import ContractTextError
 from shapecheck.spec.carrier import CarrierContract, Invariant
+from shapecheck.spec.declared import declare
 from shapecheck.spec.hints import ATTRIBUTE, mentions_tensor, read_hint, refusal, unalias, undefined
 from shapecheck.spec.model import (
     CarrierSpec,
@@ -40,11 +41,12 @@ _RECEIVERS = ("self", "cls")
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class FunctionContract:
     """What `@contract` knows of a function.
 
-    `static` says that it is a staticmethod, so that no first parameter is a receiver.
+    `static` says that it is a staticmethod, so that no first parameter is a receiver; `generator`
+    and `async_generator` what it is when it is declared, since a trace puts a stand-in there.
     """
 
     function: Function
@@ -52,6 +54,8 @@ class FunctionContract:
     scope: Scope
     signature: inspect.Signature
     static: bool = False
+    generator: bool = False
+    async_generator: bool = False
     invariants: tuple[Invariant, ...] = ()
     dims_parameter: str | None = None
     dims_optional: bool = False
@@ -164,8 +168,7 @@ class FunctionContract:
         if "return" not in hints:
             return None, None
         hint = hints["return"]
-        generator = inspect.isgeneratorfunction(self.function)
-        if not (generator or inspect.isasyncgenfunction(self.function)):
+        if not (self.generator or self.async_generator):
             return None, read_hint(hint, where)
         args = get_args(hint)
         if get_origin(hint) not in _YIELDS or not args:
@@ -174,7 +177,7 @@ class FunctionContract:
                     where, "a generator yields", "annotate it Iterator[...] or Generator[...]"
                 )
             return None, None
-        if generator and len(args) == 3:
+        if self.generator and len(args) == 3:
             if mentions_tensor(args[1]):
                 raise refusal(where, "a tensor sent into a generator crosses unseen", "pass it in")
             return read_hint(args[0], where), read_hint(args[2], where)
@@ -201,6 +204,8 @@ def declare_contract(
         scope=Scope.of_function(function, depth + 1),
         signature=signature,
         static=static,
+        generator=inspect.isgeneratorfunction(function),
+        async_generator=inspect.isasyncgenfunction(function),
     )
     contract.resolve(at_decoration=True)
     try:
@@ -210,6 +215,7 @@ def declare_contract(
             f"SHP101 contract-syntax: {function!r} takes no attributes; write @contract on a "
             "function defined with def"
         ) from None
+    declare(contract)
     return contract
 
 

@@ -50,7 +50,7 @@ NOWHERE = Site(path="<unknown>", file="", line=1, column=1, function="<unknown>"
 def current_site() -> Site:
     """The innermost line of traced code on this thread's stack, or NOWHERE."""
     for frame in user_frames():
-        return _site(frame)
+        return _site_of(frame)
     return NOWHERE
 
 
@@ -63,8 +63,19 @@ def calling_site() -> Site | None:
         break
     for frame in frames:
         if not _is_installed(frame.f_code.co_filename):
-            return _site(frame)
+            return _site_of(frame)
     return None
+
+
+def site_of_error(error: BaseException) -> Site:
+    """The innermost line of traced code that the error passed, or NOWHERE."""
+    traceback, found = error.__traceback__, NOWHERE
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if is_traced_file(code.co_filename):
+            found = _site(code, traceback.tb_lasti, traceback.tb_lineno)
+        traceback = traceback.tb_next
+    return found
 
 
 def user_frames() -> Iterator[FrameType]:
@@ -110,13 +121,16 @@ def shown_path(filename: str) -> str:
     return path.removeprefix(here)
 
 
-def _site(frame: FrameType) -> Site:
-    code, offset = frame.f_code, frame.f_lasti
+def _site_of(frame: FrameType) -> Site:
+    return _site(frame.f_code, frame.f_lasti, frame.f_lineno)
+
+
+def _site(code: CodeType, offset: int, line: int) -> Site:
     column, comparing = _instruction(code, offset)
     return Site(
         path=shown_path(code.co_filename),
         file=code.co_filename,
-        line=frame.f_lineno,
+        line=line,
         column=column,
         function=code.co_qualname,
         comparing=comparing,

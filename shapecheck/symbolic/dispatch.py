@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from shapecheck.symbolic.domains import Domains
 from shapecheck.symbolic.dtypes import check_dtypes
 from shapecheck.symbolic.gaps import check_gaps
-from shapecheck.symbolic.operands import leaves, tensors
+from shapecheck.symbolic.operands import leaves, sizes, tensors
 from shapecheck.symbolic.recorder import Recorder
 from shapecheck.symbolic.shape_env import Operator, is_composite, is_kernel
 from shapecheck.symbolic.stub import Stub, stub_name
@@ -100,7 +100,8 @@ class OperatorMode(TorchDispatchMode):
 def _recorded(
     recorder: Recorder, name: str, func: Callable[..., Any], args: Arguments, kwargs: Keywords
 ) -> Any:
-    operation = recorder.begin(name, tensors((args, kwargs)))
+    given = (args, kwargs)
+    operation = recorder.begin(name, tensors(given), sizes(given))
     try:
         result = func(*args, **kwargs)
     except Exception as error:

@@ -173,7 +173,7 @@ class Domains:
         tags = {tag for source in sources if (tag := self.of(source)) is not None}
         names = sorted(tag.name for tag in tags if isinstance(tag, Ids))
         for left, right in pairwise(names):
-            if self._conflict(left, right):
+            if self.conflict(left, right):
                 self._report(f"{left} ids meet {right} ids", left, right)
         for made in tensors(result):
             if tags and made.dtype in _INTEGERS:
@@ -191,10 +191,11 @@ class Domains:
     def _check(self, index: torch.Tensor, table: torch.Tensor, axis: int) -> None:
         tag = self.of(index)
         name = self._axis_name(table, axis)
-        if isinstance(tag, Ids) and name is not None and self._conflict(tag.name, name):
+        if isinstance(tag, Ids) and name is not None and self.conflict(tag.name, name):
             self._report(f"{tag.name} ids index an axis of {name}", name, tag.name)
 
-    def _conflict(self, left: str, right: str) -> bool:
+    def conflict(self, left: str, right: str) -> bool:
+        """Whether the two are vocabularies of both models that nobody declared equal."""
         both = self.recorder.parties.are_both_models(left, right)
         return both and not self._same(left, right)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from shapecheck.diagnostics import Diagnostic
 from shapecheck.dims.vocabulary import Owner
 from shapecheck.symbolic.attribution import Site
 from shapecheck.symbolic.expressions import Equation
@@ -12,7 +13,10 @@ from shapecheck.symbolic.expressions import Equation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meeting:
-    """Something an operation needed that the dimensions do not promise."""
+    """Something an operation needed that the dimensions do not promise.
+
+    `broken` is the finding of a contract, when it was no operation but a crossing.
+    """
 
     code: str
     text: str
@@ -25,10 +29,13 @@ class Meeting:
     refused: bool = False
     tainted: bool = False
     may: bool = False
+    broken: Diagnostic | None = None
 
     def key(self) -> tuple[str, str, int, frozenset[str]]:
         """Two meetings with one key are one finding."""
-        return (self.code, self.site.path, self.site.line, self.names or frozenset({self.text}))
+        said = frozenset({self.text})
+        names = said if self.broken is not None else self.names or said
+        return (self.code, self.site.path, self.site.line, names)
 
     def taint(self) -> tuple[str, frozenset[str]]:
         """What a later finding must share to be a consequence: kind and names."""
@@ -87,6 +94,7 @@ class Evidence:
     """Everything kept of one trace."""
 
     checked_operations: int = 0
+    crossings: int = 0
     meetings: dict[object, Meeting] = field(default_factory=dict[object, Meeting])
     comparisons: dict[object, Comparison] = field(default_factory=dict[object, Comparison])
     relations: dict[object, Relation] = field(default_factory=dict[object, Relation])

@@ -66,7 +66,7 @@ class Judge:
         if isinstance(expr, (sympy.And, sympy.Or)):
             return self._connective(expr, answer)
         if isinstance(expr, sympy.Eq if answer else sympy.Ne):
-            equation = self._judge(*expr.args)
+            equation = self.equation(*expr.args)
             return [] if equation is None else [equation]
         return []
 
@@ -126,7 +126,8 @@ class Judge:
             return min(needed, key=len, default=[])
         return list(dict.fromkeys(equation for part in needed for equation in part))
 
-    def _judge(self, left: Expression, right: Expression) -> Equation | None:
+    def equation(self, left: Expression, right: Expression) -> Equation | None:
+        """What is left of `left == right`; None when it always holds or depends on data."""
         merged = self.merged
         left, right = (_plain(side.xreplace(merged)) for side in (left, right))
         both = left.free_symbols | right.free_symbols

@@ -13,6 +13,11 @@ def tensors(value: object) -> Iterator[torch.Tensor]:
     return (leaf for leaf in leaves(value) if isinstance(leaf, torch.Tensor))
 
 
+def sizes(value: object) -> Iterator[torch.SymInt]:
+    """Every symbolic size in nested arguments, those of a tensor's shape left out."""
+    return (leaf for leaf in leaves(value) if isinstance(leaf, torch.SymInt))
+
+
 def leaves(value: object) -> Iterator[object]:
     """Everything in nested lists, tuples and dicts that is none of them."""
     if isinstance(value, (list, tuple)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import torch
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 # An attribute, because weak maps compare tensors by value; it dies with the tensor.
 _RECORD = "_shapecheck_provenance"
 _SHOWN_OPERANDS = 4
+# The code and the names of a finding.
+Cause = tuple[str, frozenset[str]]
 
 
 @dataclass(slots=True)
@@ -66,6 +68,19 @@ def taint(tensor: torch.Tensor, causes: Iterable[object]) -> None:
     record = provenance(tensor)
     if record is not None:
         record.taints.update(causes)
+
+
+def consequences(code: str, names: frozenset[str]) -> Iterable[Cause]:
+    """What later findings on a tensor that broke a contract may be and say nothing new."""
+    if not names:
+        return [(code, names), ("SHP203", names), ("SHP304", names)]
+    return [(kind, names) for kind in (code, "SHP301", "SHP303", "SHP305")]
+
+
+def is_cause(cause: object, code: str, names: frozenset[str]) -> bool:
+    """Whether an earlier finding explains one of a contract: the same names met before."""
+    kind, met = cast(Cause, cause)
+    return met == names if names else kind == code
 
 
 def taints(operands: Iterable[torch.Tensor]) -> frozenset[object]:

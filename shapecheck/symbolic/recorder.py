@@ -8,12 +8,22 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
+from shapecheck.diagnostics import Diagnostic
 from shapecheck.symbolic.attribution import Site, calling_site, current_site
 from shapecheck.symbolic.evidence import DataHint, Evidence, Meeting, Specialised
 from shapecheck.symbolic.expressions import Equation, Expression, Judge
 from shapecheck.symbolic.guards import Guard, guard_at
 from shapecheck.symbolic.parties import Parties
-from shapecheck.symbolic.provenance import birthplace, describe, made_at, shape_text, taint, taints
+from shapecheck.symbolic.provenance import (
+    birthplace,
+    consequences,
+    describe,
+    is_cause,
+    made_at,
+    shape_text,
+    taint,
+    taints,
+)
 from shapecheck.symbolic.shape_env import Question, expression, is_refusal
 
 # Calls that take a part of a tensor: here `n <= capacity` is a relation worth knowing.
@@ -29,11 +39,12 @@ _LAYOUT_CALLS = frozenset(
 
 @dataclass(slots=True, kw_only=True)
 class Operation:
-    """The torch call in progress: what the user wrote, and the tensors it was given."""
+    """The torch call in progress: what the user wrote, the tensors and sizes it was given."""
 
     name: str
     site: Site
     operands: tuple[torch.Tensor, ...]
+    sizes: tuple[torch.SymInt, ...] = ()
     meetings: list[Meeting] = field(default_factory=list[Meeting])
     refused: list[Expression] = field(default_factory=list[Expression])
 
@@ -101,9 +112,13 @@ class Recorder:
 
     # -- what the dispatch modes tell --------------------------------------------------------
 
-    def begin(self, name: str, operands: Iterable[torch.Tensor]) -> Operation:
+    def begin(
+        self, name: str, operands: Iterable[torch.Tensor], sizes: Iterable[torch.SymInt] = ()
+    ) -> Operation:
         """Enter a torch call; the questions until `finish` are its own."""
-        self.operation = Operation(name=name, site=current_site(), operands=tuple(operands))
+        self.operation = Operation(
+            name=name, site=current_site(), operands=tuple(operands), sizes=tuple(sizes)
+        )
         return self.operation
 
     def finish(self, operation: Operation, results: Iterable[torch.Tensor]) -> None:
@@ -129,12 +144,12 @@ class Recorder:
 
     def names(self, tensor: torch.Tensor) -> frozenset[str]:
         """The dimensions that occur in the tensor's shape."""
-        found: set[str] = set()
-        for size in tensor.shape:
-            if isinstance(size, torch.SymInt):
-                symbols = expression(size).free_symbols
-                found |= {self.judge.names[s] for s in symbols if s in self.judge.names}
-        return frozenset(found)
+        return self._names_of(size for size in tensor.shape if isinstance(size, torch.SymInt))
+
+    def _names_of(self, sizes: Iterable[torch.SymInt]) -> frozenset[str]:
+        known = self.judge.names
+        symbols = (symbol for size in sizes for symbol in expression(size).free_symbols)
+        return frozenset(known[symbol] for symbol in symbols if symbol in known)
 
     def add(self, meeting: Meeting) -> None:
         """Keep a finding of the operation in progress; on a marked operand it is a consequence."""
@@ -146,11 +161,33 @@ class Recorder:
             operation.meetings.append(meeting)
         self.evidence.add(meeting)
 
+    def cross(self, broken: Diagnostic, tensor: torch.Tensor | None, names: frozenset[str]) -> None:
+        """Keep the finding of a contract; what these names meet later is a consequence of it."""
+        held = [] if tensor is None else [tensor]
+        _, origins = describe("", held, names, self)
+        meeting = Meeting(
+            code=broken.code,
+            text=broken.message,
+            names=names,
+            sides=(broken.dims.expected, broken.dims.found) if broken.dims else None,
+            site=current_site(),
+            origins=origins or self.origins(held),
+            tainted=any(is_cause(cause, broken.code, names) for cause in taints(held)),
+            broken=broken,
+        )
+        self.evidence.add(meeting)
+        for one in held:
+            taint(one, consequences(broken.code, names))
+
     def describe_operands(
         self, operation: Operation, names: frozenset[str]
     ) -> tuple[str, tuple[tuple[str, Site], ...]]:
         """The call in words, and for each name the line that brought it in."""
-        return describe(operation.name, operation.operands, names, self)
+        text, origins = describe(operation.name, operation.operands, names, self)
+        given = sorted((names & self._names_of(operation.sizes)) - {name for name, _ in origins})
+        if given:
+            text += f" given {', '.join(given)}"
+        return text, (*origins, *((name, operation.site) for name in given))
 
     def stub_used(self, name: str) -> None:
         """A stand-in was called, so what it stands for did not run."""
@@ -256,7 +293,7 @@ class Recorder:
             if equations:
                 return
         # sympy sees by itself that 3*h is not h, and then nobody asks.
-        names = frozenset[str]().union(*(self.names(operand) for operand in operation.operands))
+        names = self._names_of(operation.sizes).union(*map(self.names, operation.operands))
         if names:
             self._refuse(operation, names, self.judge.readable(str(error)))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from shapecheck.diagnostics import Certainty, Diagnostic, DimPair, Note, Severity
 from shapecheck.diagnostics.full import render_full
@@ -58,6 +58,7 @@ class Report:
     stubs: tuple[str, ...] = ()
     allowed: tuple[Allowed, ...] = ()
     checked_operations: int = 0
+    crossings: int = 0
     stubbed_operations: tuple[str, ...] = ()
     stopped: str | None = None
     settings: tuple[str, ...] = field(default=())
@@ -69,10 +70,10 @@ class Report:
             return f"stubbed: {', '.join(self.stubbed_operations)} did not really run"
         if self.stopped and not self.findings:
             return f"the traced code stopped early: {self.stopped}"
-        if not self.checked_operations:
+        if not (self.checked_operations or self.crossings):
             return (
-                "no operation joined two tensors with named dimensions; trace code that joins what "
-                "t.make and t.tensor give"
+                "no operation joined two tensors with named dimensions and no contract was "
+                "crossed; trace code that joins what t.make and t.tensor give"
             )
         return None
 
@@ -91,26 +92,39 @@ class Report:
             if items:
                 lines.append(f"{title}:")
                 lines += [f"  {item}" for item in items]
-        verdict = self.vacuous
-        lines.append(
-            f"{len(self.findings)} findings, {self.checked_operations} operations checked"
-            + (f"; nothing is shown by this run: {verdict}" if verdict else "")
-        )
+        lines.append(self.verdict())
         return "\n".join(lines) + "\n"
 
-    def json(self) -> str:
-        """The report in the project's JSON, version 1."""
-        summary: dict[str, object] = {
+    def verdict(self) -> str:
+        """How much was found and checked, and where the traced code stopped if it did."""
+        number = len(self.findings)
+        said = [
+            f"{number} finding{'' if number == 1 else 's'}, {self.checked_operations} operations "
+            f"and {self.crossings} tensors at contracts checked"
+        ]
+        if self.stopped:
+            said.append(f"stopped: {self.stopped}; what comes after it was not checked")
+        if self.vacuous:
+            said.append(f"nothing is shown by this run: {self.vacuous}")
+        return "; ".join(said)
+
+    def summary(self) -> dict[str, object]:
+        """The counts and lists beside the findings, for JSON and SARIF."""
+        counts: dict[str, object] = {
             "tier": "trace",
             "checked_operations": self.checked_operations,
+            "crossings": self.crossings,
             "vacuous": self.vacuous,
             "stopped": self.stopped,
             "settings": list(self.settings),
             "consequences": [finding.message for finding in self.consequences],
             "allowed": [f"{item.text}: {item.reason}" for item in self.allowed],
         }
-        summary |= {title.replace(" ", "_"): list(items) for title, items in self._lists()}
-        return render_json(self.findings, summary)
+        return counts | {title.replace(" ", "_"): list(items) for title, items in self._lists()}
+
+    def json(self) -> str:
+        """The report in the project's JSON, version 1."""
+        return render_json(self.findings, self.summary())
 
     def _lists(self) -> list[tuple[str, tuple[str, ...]]]:
         return [
@@ -158,6 +172,7 @@ def build_report(
         stubs=tuple(sorted(evidence.stubs)),
         allowed=tuple(allowed),
         checked_operations=evidence.checked_operations,
+        crossings=evidence.crossings,
         stubbed_operations=tuple(sorted(evidence.stubbed_operations)),
         stopped=stopped,
         settings=(setting,) if setting else (),
@@ -176,6 +191,9 @@ def _finding(meeting: Meeting, origins: Mapping[str, str]) -> Diagnostic:
     notes += [
         Note(label=name, message=origins[name]) for name in sorted(meeting.names) if name in origins
     ]
+    if meeting.broken is not None:
+        said = (*meeting.broken.notes, *notes)
+        return replace(meeting.broken, primary=meeting.site.span(), notes=said)
     notes.append(Note(label="settle it", message=_REMEDIES[meeting.code]))
     return Diagnostic(
         code=meeting.code,

@@ -219,9 +219,8 @@ _BEYOND = (
 
 def is_refusal(error: Exception) -> bool:
     """Whether the operator refused its operands; else fake tensors are unable to run it."""
-    return isinstance(error, (RuntimeError, ValueError, IndexError)) and not isinstance(
-        error, _BEYOND
-    )
+    refusals = (RuntimeError, ValueError, IndexError, AssertionError)
+    return isinstance(error, refusals) and not isinstance(error, _BEYOND)
 
 
 _EXPECTED = (

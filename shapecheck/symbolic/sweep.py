@@ -77,6 +77,7 @@ def merged(reports: Iterable[Report]) -> Report:
         stubs=_texts(part.stubs for part in parts),
         allowed=first.allowed,
         checked_operations=first.checked_operations,
+        crossings=first.crossings,
         stubbed_operations=_texts(part.stubbed_operations for part in parts),
         stopped="; ".join(f"{' | '.join(runs)}: {error}" for error, runs in stopped.items())
         or None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, Self
 
 import torch
 from pydantic import PrivateAttr
@@ -41,6 +42,17 @@ class TracedDims(Dims):
         )
         traced._traced.update({name: sizes[name] for name in known if name in sizes})
         return traced
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A Dims of the same trace: what is not replaced keeps its symbol."""
+        copied = super().model_copy(update=update, deep=deep)
+        if copied is not self:
+            for name, size in copied.sizes.items():
+                if size is self.sizes.get(name) and name in self._traced:
+                    copied._traced[name] = self._traced[name]
+                elif size.value is not None:
+                    copied._traced[name] = size.value
+        return copied
 
     def __eq__(self, other: object) -> bool:
         """Only itself: symbols of two traces are not comparable."""

@@ -15,8 +15,10 @@ from shapecheck.dims.expr import Poly
 from shapecheck.dims.model import Dims
 from shapecheck.dims.parse import parse_shape
 from shapecheck.dims.vocabulary import Owner, lookup
-from shapecheck.errors import ShapecheckError
+from shapecheck.errors import ShapecheckError, ShapeContractError
+from shapecheck.symbolic.attribution import site_of_error
 from shapecheck.symbolic.constructs import constructs
+from shapecheck.symbolic.contracts import Contracts
 from shapecheck.symbolic.dispatch import CallMode, OperatorMode
 from shapecheck.symbolic.domains import Domains, Ids, Offset
 from shapecheck.symbolic.dtypes import DRAFT_DTYPE, TARGET_DTYPE
@@ -71,6 +73,7 @@ class Trace:
         for name, formula in numbers.formulas.items():
             self._sizes[name] = self._evaluate(parse_shape(formula).axes[0])
         self.dims = TracedDims.of(dims, self._sizes, owners, draft_dtype=self._draft_dtype)
+        self.contracts = Contracts(dims=self.dims, recorder=self.recorder, domains=self.domains)
 
     # -- what the traced code is given ---------------------------------------------------------
 
@@ -198,9 +201,12 @@ class Trace:
             return None
 
     def stop(self, error: BaseException) -> None:
-        """Keep the error that ended the traced code."""
+        """Keep the error that ended the traced code; one of a contract is its finding."""
+        if isinstance(error, ShapeContractError):
+            self.recorder.cross(error.diagnostic, None, frozenset())
         message = self.recorder.judge.readable(str(error))
-        self._stopped = f"{type(error).__name__}: {message}"
+        site = site_of_error(error)
+        self._stopped = f"{type(error).__name__}: {message}, at {site} in {site.function}"
 
     def report(self) -> Report:
         """What the run needed; call it inside or after the `with` block."""
@@ -227,6 +233,7 @@ class Trace:
             stack.enter_context(fake_tensors(self._env))
             stack.enter_context(OperatorMode(self.recorder, self.domains))
             stack.enter_context(CallMode(self.recorder))
+            stack.enter_context(self.contracts.held())
             try:
                 yield self
             except Exception as error:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from textwrap import dedent
 
+import jsonschema
 import pytest
 
 from shapecheck.cli.main import main
@@ -50,6 +51,9 @@ SUBJECT = """
             return clean(t)
 
     not_callable = 3
+
+    def broken(t):
+        return add(t.tensor("bs draft_hidden"), t.tensor("bs target_hidden"), t.dims)
 """
 
 
@@ -130,3 +134,64 @@ def test_bad_input_is_a_message(run, args, said):
     assert code == 2
     assert said in err
     assert "Traceback" not in out + err
+
+
+@pytest.mark.parametrize("output_format", ["full", "concise", "json", "github", "sarif"])
+def test_every_format_has_the_findings_on_stdout(run, output_format):
+    code, out, err = run("trace_subjects:mixed", "--output-format", output_format)
+    assert code == 1
+    assert "SHP301" in out
+    said = out if output_format == "full" else err
+    assert "1 finding, 1 operations" in said
+
+
+@pytest.mark.parametrize("output_format", ["concise", "github"])
+def test_a_clean_trace_prints_nothing_on_stdout(run, output_format):
+    code, out, err = run("trace_subjects:clean", "--output-format", output_format)
+    assert (code, out) == (0, "")
+    assert "0 findings" in err
+
+
+def _sarif(text: str):
+    log = json.loads(text)
+    schema = Path(__file__).parents[2] / "data" / "schemas" / "sarif-schema-2.1.0.json"
+    jsonschema.Draft4Validator(json.loads(schema.read_bytes())).validate(log)
+    (one,) = log["runs"]
+    return one
+
+
+def test_sarif_leads_with_the_consumer_and_relates_the_producer(run):
+    _, out, _ = run("trace_subjects:mixed", "--output-format", "sarif")
+    (result,) = _sarif(out)["results"]
+    assert _place(result["locations"][0]) == ("trace_subjects.py", 11)
+    related = {one["message"]["text"]: _place(one) for one in result["relatedLocations"]}
+    assert related["target_hidden: made here"] == ("trace_subjects.py", 11)
+    sides = {result["properties"]["expected"], result["properties"]["found"]}
+    assert sides == {"draft_hidden", "target_hidden"}
+    _, out, _ = run("trace_subjects:broken", "--output-format", "sarif")
+    (result,) = _sarif(out)["results"]
+    assert result["ruleId"] == "SHP201"
+    caller, contract = ("trace_subjects.py", 42), ("trace_subjects.py", 25)
+    assert _place(result["locations"][0]) == caller
+    related = {one["message"]["text"]: _place(one) for one in result["relatedLocations"]}
+    assert related["contract: add"] == contract
+
+
+def test_sarif_of_a_run_that_showed_nothing_is_no_success(run):
+    code, out, _ = run("trace_subjects:stops", "--output-format", "sarif")
+    (invocation,) = _sarif(out)["invocations"]
+    assert code == 2
+    assert (invocation["executionSuccessful"], invocation["exitCode"]) == (False, 2)
+    assert "a reason" in out
+
+
+def test_a_contract_at_level_off_is_held(run):
+    code, out, _ = run("trace_subjects:broken", "--output-format", "json")
+    (finding,) = json.loads(out)["findings"]
+    assert code == 1
+    assert finding["crossing"] == {"where": "add", "field": "argument b", "phase": "add"}
+
+
+def _place(location):
+    physical = location["physicalLocation"]
+    return physical["artifactLocation"]["uri"], physical["region"]["startLine"]

@@ -35,7 +35,9 @@ from shapecheck.symbolic import Report, Trace, trace
 
 # Rotary positions and table columns; more than any request here has.
 _LENGTH = 64
-_MEMORY = engine.dims.Memory(req_rows=17, max_context=128, num_slots=999)
+# What the config says is also what the engine allocates: no symbol, but the same number.
+_SLOTS = 99
+_MEMORY = engine.dims.Memory(req_rows=17, max_context=128, num_slots=_SLOTS + 1)
 _EAGLE_1 = {
     "draft_vocab == target_vocab": "EAGLE-1 scores with the target's own head",
     "draft_hidden == target_hidden": "EAGLE-1's states take the place of the target's in fc",
@@ -80,6 +82,7 @@ def report_of(case: Case) -> Report:
         num_draft_tokens=None if case.topk == 1 else 5,
         drafting=case.drafting,
         graphs=case.graphs,
+        num_slots=_SLOTS,
         dtype="bfloat16",
     )
     target = tiny_config(hidden=64, layers=4)
@@ -122,7 +125,9 @@ def _drive(
 def _numbers(case: Case) -> Mapping[str, int]:
     """The head reads the inputs of three layers; a tree of three levels has every kind of node."""
     tree = {"num_steps": 3} if case.topk > 1 else {}
-    return {"target_layers": 4, **tree, **case.hints}
+    if case.algorithm == "none":
+        tree = {"num_steps": 0}  # as the engine's own Dims has it
+    return {"target_layers": 4, "num_slots": _MEMORY.num_slots, **tree, **case.hints}
 
 
 def _steps(built: Engine) -> Iterator[Step]:
@@ -132,9 +137,20 @@ def _steps(built: Engine) -> Iterator[Step]:
 
 
 def _read(t: Trace, step: Step, sampling: BatchSampling) -> DraftState:
-    """Prefill of one prompt whose length has a name, and the draft's extend after it."""
-    work = Ragged(req_rows=(1,), prefix_lens=(0,), extend_lens=(t.size("tokens"),))
-    batch = t.make(PrefillInput, fields={"work": work})
+    """Prefill of one prompt in two chunks whose length has a name, and the draft's extend.
+
+    The first chunk ends no prompt, so nothing is selected; the second has a prefix, as has the
+    prompt of a request that was preempted or that found its beginning in the cache.
+    """
+    _chunk(t, step, BatchSampling.idle(torch.device("cpu")), prefix=0, bs=0)
+    return _chunk(t, step, sampling, prefix=8, bs="bs")
+
+
+def _chunk(
+    t: Trace, step: Step, sampling: BatchSampling, *, prefix: int, bs: int | str
+) -> DraftState:
+    work = Ragged(req_rows=(1,), prefix_lens=(prefix,), extend_lens=(t.size("tokens"),))
+    batch = t.make(PrefillInput, fields={"work": work}, bs=bs)
     output = step.prefill.run(batch)
     bonus_B = sampling.first_tokens(output.logits, batch.seq_lens)
     ids_T = batch.input_ids.index_copy(0, batch.select_index, bonus_B)
@@ -143,7 +159,7 @@ def _read(t: Trace, step: Step, sampling: BatchSampling) -> DraftState:
         input_ids=t.ids(ids_T, "target_vocab"),
         positions=batch.positions,
         seq_lens=batch.seq_lens,
-        req_rows_index=t.tensor("bs", torch.int64),
+        req_rows_index=torch.zeros_like(batch.seq_lens),
         select_index=batch.select_index,
         work=work,
     )
@@ -178,7 +194,7 @@ def _engine(t: Trace, case: Case, config: EngineConfig, pair: ModelPair) -> Engi
     """The engine itself, over Dims that hand out symbols."""
     # One bucket of the graphs is a symbol too, whatever the batch.
     if case.graphs:
-        config = config.model_copy(update={"max_requests": t.size("padded_bs"), "num_slots": 99})
+        config = config.model_copy(update={"max_requests": t.size("padded_bs")})
 
     def symbols(*_: object) -> Dims:
         return t.dims

@@ -31,13 +31,9 @@ class State:
     extend: Annotated[Float[Tensor, "bs extend_hidden"], dtype("target")] | None
 
 
-@contract(phase="merge")
-def merge(left: State, right: State, dims: Dims, times: int = 2) -> State:
-    return State(
-        torch.cat([left.hidden_states, right.hidden_states]),
-        torch.cat([left.tokens, right.tokens]),
-        None,
-    )
+@contract(phase="add")
+def add(left: State, right: State, dims: Dims, times: int = 2) -> State:
+    return State(left.hidden_states + times * right.hidden_states, left.tokens, None)
 
 
 @contract(phase="extend")
@@ -70,8 +66,8 @@ def test_a_width_that_the_pair_lacks_makes_its_field_none():
 
 def test_contracted_functions_are_called_with_made_arguments():
     with trace() as t:
-        joined = t.call(merge)
-        assert t.shape(joined.hidden_states) == "[2*bs, draft_hidden]"
+        added = t.call(add)
+        assert t.shape(added.hidden_states) == "[bs, draft_hidden]"
     assert t.report().exit_code == 0
 
 
@@ -173,7 +169,7 @@ def test_allow_takes_a_formula():
 def test_an_error_of_the_traced_code_passes_and_is_kept():
     with pytest.raises(ValueError, match="mine"), trace() as t:
         raise ValueError("mine")
-    assert t.report().stopped == "ValueError: mine"
+    assert (t.report().stopped or "").startswith("ValueError: mine, at ")
     assert t.report().exit_code == 2
 
 
