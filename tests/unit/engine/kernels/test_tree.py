@@ -13,7 +13,7 @@ from engine.errors import EngineError
 from engine.kernels.accept import accept_greedy
 from engine.kernels.level import next_level
 from engine.kernels.tree import build_tree
-from engine.tree import DraftTree, Frontier, Level, first_level
+from engine.tree import BuiltTree, Frontier, Level, first_level
 
 DATA = next(p for p in Path(__file__).parents if p.name == "tests") / "data" / "golden_tree.json"
 SETTINGS = json.loads(DATA.read_text())
@@ -60,7 +60,7 @@ def grown(topk: int, num_steps: int, *, rows: int, seed: int, device: str) -> li
     return levels
 
 
-def compare(topk: int, num_steps: int, width: int, *, rows: int, device: str) -> DraftTree:
+def compare(topk: int, num_steps: int, width: int, *, rows: int, device: str) -> BuiltTree:
     """Levels, the tree and a walk down it, each the reference's."""
     levels = grown(topk, num_steps, rows=rows, seed=width, device=device)
     bonus, lens = torch.arange(rows, device=device), torch.arange(rows, device=device) * 7
