@@ -15,7 +15,7 @@ BLOCK = 256
 
 @triton.jit
 def _coins(
-    seed_ptr, position_ptr, coin_ptr, stream, first_lane, count, L: tl.constexpr,
+    seed_ptr, position_ptr, coin_ptr, first_lane, count, STREAM: tl.constexpr, L: tl.constexpr,
     BLOCK: tl.constexpr,
 ):  # fmt: skip
     i_I = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -27,7 +27,7 @@ def _coins(
     k0_I, k1_I = (seed_I & word).to(tl.uint64), ((seed_I >> 32) & word).to(tl.uint64)
     c0_I = (i_I % L + first_lane).to(tl.uint64)
     c1_I, c2_I = (position_I & word).to(tl.uint64), ((position_I >> 32) & word).to(tl.uint64)
-    c3_I = tl.zeros_like(c0_I) + stream.to(tl.uint64)
+    c3_I = tl.full((BLOCK,), STREAM, tl.uint64)
     for _ in tl.static_range(10):
         product0_I, product1_I = c0_I * 0xD2511F53, c2_I * 0xCD9E8D57
         c0_I, c1_I = (product1_I >> 32) ^ c1_I ^ k0_I, product1_I & word
@@ -44,7 +44,7 @@ def coins(
     coin_BL = torch.empty(len(seeds), lanes, dtype=torch.float64, device=seeds.device)
     if coin_BL.numel():
         _coins[triton.cdiv(coin_BL.numel(), BLOCK),](
-            seeds.contiguous(), positions.contiguous(), coin_BL, int(stream), first_lane,
-            coin_BL.numel(), lanes, BLOCK=BLOCK,
+            seeds.contiguous(), positions.contiguous(), coin_BL, first_lane,
+            coin_BL.numel(), int(stream), lanes, BLOCK=BLOCK,
         )  # fmt: skip
     return coin_BL

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 import torch
 
 from engine.carriers import BatchRows
 from engine.llm import LLM
+from engine.proposers.chain import ChainProposer
 from engine.proposers.model import ModelProposer
 from engine.sampling import BatchControls, SamplingParams
 from engine.sampling.batch import BatchSampling
@@ -18,6 +19,11 @@ from .conftest import SHAPES, tiny
 
 META = torch.device("meta")
 REQUESTS = 3
+
+
+def tensors_of(carrier: object) -> dict[str, torch.Tensor]:
+    """The tensors of a dataclass by the name of their field."""
+    return {item.name: getattr(carrier, item.name) for item in fields(carrier)}  # type: ignore[arg-type]
 
 
 def without_values(llm: LLM) -> LLM:
@@ -30,6 +36,11 @@ def without_values(llm: LLM) -> LLM:
         pool.values_ZCE[:] = [tensor.to(META) for tensor in pool.values_ZCE]
     proposer = engine.scheduler.step.proposer
     proposer.device = META
+    if isinstance(proposer, ChainProposer):
+        links = tensors_of(proposer.links)
+        proposer.links = replace(
+            proposer.links, **{name: tensor.to(META) for name, tensor in links.items()}
+        )
     if isinstance(proposer, ModelProposer):
         assert engine.pair.draft is not None
         engine.pair.draft.to(META)

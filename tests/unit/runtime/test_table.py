@@ -67,7 +67,7 @@ def test_the_table_is_bounded_and_lets_dims_go(compiled: list[object]) -> None:
     gc.collect()
     assert gone() is None
     held = step.__shapecheck_table__
-    assert len(held._young) + len(held._old) <= 2 * tables.GENERATION
+    assert len(held.plans) + len(held._old) <= 2 * tables.GENERATION
 
 
 def test_a_plan_in_use_survives_the_turn_of_generations(compiled: list[object]) -> None:
