@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 
-from shapecheck.static.attributes import store_attribute
 from shapecheck.static.builtin import call_builtin
 from shapecheck.static.contracts.sizes import size_by_key
 from shapecheck.static.functions import Arguments, Keywords, call_function
@@ -15,6 +14,7 @@ from shapecheck.static.operators.apply import apply
 from shapecheck.static.operators.layers import LAYERS, call_layer, make_layer
 from shapecheck.static.operators.table import operator_of
 from shapecheck.static.owners import is_model_call
+from shapecheck.static.stores import store_attribute
 from shapecheck.static.symbols import Ownership
 from shapecheck.static.values import (
     UNKNOWN,

@@ -8,11 +8,12 @@ from collections.abc import Callable
 from typing import TypeGuard
 
 from shapecheck.dims.expr import Poly
-from shapecheck.static.attributes import read_attribute, resolved_value
+from shapecheck.static.attributes import read_attribute
 from shapecheck.static.calls import evaluate_call
 from shapecheck.static.contracts.sizes import size_by_key
 from shapecheck.static.counts import WIDTHS, rows_of_tensor, unit_of_name
 from shapecheck.static.facts import Arms
+from shapecheck.static.global_names import resolved_value
 from shapecheck.static.guards import last_name
 from shapecheck.static.machine import Frame
 from shapecheck.static.operators.arguments import axis_of

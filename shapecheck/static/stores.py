@@ -1,0 +1,49 @@
+"""Writing attributes: the field on this path, the cell that collects it, the promise it keeps."""
+
+from __future__ import annotations
+
+import ast
+
+from shapecheck.static.contracts.keeping import keep_field
+from shapecheck.static.facts import Write
+from shapecheck.static.machine import Frame
+from shapecheck.static.project import annotation_head
+from shapecheck.static.symbols import Step
+from shapecheck.static.values import Instance, Tensor, Value, join, plain_values, with_step
+
+
+def store_attribute(
+    frame: Frame, base: Value, attribute: str, value: Value, node: ast.expr
+) -> None:
+    """`base.attr = value` on this path; the field's cell collects it too."""
+    targets = [plain.ref for plain in plain_values(base) if isinstance(plain, Instance)]
+    for ref in targets:
+        key = (ref, attribute)
+        old = frame.state.heap.values.get(key)
+        if ref.cls is not None:
+            step = Step(
+                "stored",
+                f"{ref.cls.name}.{attribute}",
+                frame.module.span(node),
+                f"{ref.cls.name}.{attribute}",
+            )
+            stored = with_step(value, step)
+            for plain in plain_values(value):
+                if isinstance(plain, Tensor):
+                    write = Write(tensor=plain, span=step.span, literal=_creates(node))
+                    frame.machine.facts.saw_write(step.cell, write)
+            stored = keep_field(frame, ref, attribute, stored, node)
+        else:
+            stored = value
+        weak = old is not None and len(targets) > 1
+        frame.state.heap.put(key, join(old, stored) if weak and old is not None else stored)
+        if not ref.entry:
+            frame.machine.settle(ref, attribute, stored)
+
+
+def _creates(node: ast.expr) -> bool:
+    """Whether the source is a creation with a literal dtype, or none given."""
+    if not isinstance(node, ast.Call):
+        return False
+    given = next((one.value for one in node.keywords if one.arg == "dtype"), None)
+    return given is None or (isinstance(given, ast.Attribute) and annotation_head(given) != "dtype")
