@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable
 from typing import TypeGuard
 
 from shapecheck.dims.expr import Poly
+from shapecheck.static.arms import note_arms
 from shapecheck.static.attributes import read_attribute
 from shapecheck.static.calls import evaluate_call
 from shapecheck.static.contracts.sizes import size_by_key
-from shapecheck.static.counts import WIDTHS, rows_of_tensor, unit_of_name
-from shapecheck.static.facts import Arms
+from shapecheck.static.counts import rows_of_tensor
 from shapecheck.static.global_names import resolved_value
 from shapecheck.static.guards import last_name
 from shapecheck.static.machine import Frame
@@ -46,10 +45,8 @@ from shapecheck.static.values import (
     union,
 )
 from shapecheck.static.walk import walk
-from shapecheck.static.wording import wording
 
 _MAX_ENTRIES = 16
-_WIDTH_NAME = re.compile(r"tokens?_per_|(?:^|_)width$")
 
 
 def evaluate(frame: Frame, node: ast.expr) -> Value:
@@ -100,7 +97,7 @@ def _attribute(frame: Frame, node: ast.Attribute) -> Value:
 
 def _conditional(frame: Frame, node: ast.IfExp) -> Value:
     test = evaluate(frame, node.test)
-    _note_arms(frame, node)
+    note_arms(frame, node)
     if _is_bool(test):
         return evaluate(frame, node.body if test.value else node.orelse)
     guard = Guard.of(node.test, True)
@@ -111,34 +108,6 @@ def _conditional(frame: Frame, node: ast.IfExp) -> Value:
     frame.guards.pop()
     preferred = _declared_equal(node, then, other)
     return preferred if preferred is not None else join(then, other, guard)
-
-
-def _note_arms(frame: Frame, node: ast.IfExp) -> None:
-    """`x // width if a() or b() else x`: a mode that the list forgets counts tokens."""
-    test = node.test
-    if not (isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or)):
-        return
-    if not all(isinstance(mode, ast.Call) for mode in test.values):
-        return
-    for divided, whole in ((node.body, node.orelse), (node.orelse, node.body)):
-        if not (isinstance(divided, ast.BinOp) and isinstance(divided.op, ast.FloorDiv | ast.Div)):
-            continue
-        name = last_name(divided.right)
-        if not (unit_of_name(name)[0] in WIDTHS or _WIDTH_NAME.search(name)):
-            continue
-        if ast.dump(divided.left) == ast.dump(whole):
-            span = frame.module.span(node)
-            text = wording(divided)
-            frame.machine.facts.arms.setdefault(
-                span,
-                Arms(
-                    divided=text,
-                    whole=wording(whole),
-                    test=wording(test),
-                    span=span,
-                    where=frame.where,
-                ),
-            )
 
 
 def _declared_equal(node: ast.IfExp, then: Value, other: Value) -> Value | None:

@@ -97,10 +97,13 @@ class Write:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arms:
-    """A conditional whose arms count in two units: `x // width` and `x`."""
+    """A conditional whose arms count in two units: `x // width` and `x`.
 
-    divided: str
-    whole: str
+    `requests` is the count that it is given to, or else the divided arm; `tokens` the other arm.
+    """
+
+    requests: str
+    tokens: str
     test: str
     span: Span
     where: str

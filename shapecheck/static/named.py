@@ -59,7 +59,7 @@ def tensor_by_name(
         return None
     span = _span(frame, node)
     symbol = Symbol(kind, owned.owner, "", owned)
-    size = Size(Poly.symbol(symbol), (Step("read", _text(node), span),))
+    size = Size(Poly.symbol(symbol), (Step("named", _text(node), span),))
     dtype = DType("", owned.owner, (Step("read", _text(node), span),))
     return Tensor(last=size, dtype=dtype, owned=owned)
 

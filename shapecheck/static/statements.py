@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
+from shapecheck.static.arms import name_arms
 from shapecheck.static.contracts.keeping import keep_result
 from shapecheck.static.expressions import evaluate
 from shapecheck.static.heap import join_heaps
@@ -84,6 +85,8 @@ def _expression(frame: Frame, node: ast.Expr) -> None:
 
 def _assign(frame: Frame, node: ast.Assign) -> None:
     value = evaluate(frame, node.value)
+    if isinstance(node.value, ast.IfExp):
+        name_arms(frame, node)
     for target in node.targets:
         if isinstance(target, ast.Attribute) and isinstance(node.value, ast.Call):
             frame.machine.facts.destinations[frame.module.span(node.value)] = base_text(target)
