@@ -19,6 +19,7 @@ from shapecheck.static.operators.arguments import axis_of
 from shapecheck.static.operators.joining import matmul
 from shapecheck.static.operators.meetings import broadcast
 from shapecheck.static.operators.selection import index_tensor
+from shapecheck.static.ranks import note_axis, note_ranked
 from shapecheck.static.symbols import Guard, SizePoly, bounded
 from shapecheck.static.values import (
     NONE,
@@ -149,6 +150,8 @@ def _binary_plain(frame: Frame, node: ast.BinOp, left: Plain, right: Plain) -> V
     if isinstance(left, Tensor) or isinstance(right, Tensor):
         if isinstance(node.op, ast.MatMult):
             return matmul(frame, left, right, node)
+        if isinstance(left, Tensor) and isinstance(right, Tensor):
+            note_ranked(frame, node.left, node.right)
         return broadcast(frame, type(node.op).__name__.lower(), left, right, node)
     if isinstance(left, Sequence) and isinstance(right, Sequence) and isinstance(node.op, ast.Add):
         return manageable(Sequence(left.items + right.items))
@@ -231,6 +234,7 @@ def _subscript(frame: Frame, node: ast.Subscript) -> Value:
         for bound in (node.slice.lower, node.slice.upper, node.slice.step):
             if bound is not None:
                 evaluate(frame, bound)
+    note_axis(frame, node, literal_int(index))
     value = lift(lambda plain: _item(frame, plain, index, node), base)
     if value == UNKNOWN and literal_int(index) == 0 and isinstance(node.value, ast.Attribute):
         return _rows_by_name(node.value) or value

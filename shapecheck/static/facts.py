@@ -88,11 +88,15 @@ class Slice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
-    """A tensor stored in a field; `literal` when it is created right there."""
+    """A tensor stored in a field; `literal` when it is created right there.
+
+    `initial` when an object's own constructor stores it: until it is bound, nothing is there.
+    """
 
     tensor: Tensor
     span: Span
     literal: bool
+    initial: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +161,7 @@ class Facts:
     )
     field_writes: dict[str, list[Write]] = field(default_factory=dict[str, list["Write"]])
     joined: dict[str, Span] = field(default_factory=dict[str, Span])
+    ranked: dict[str, Span] = field(default_factory=dict[str, Span])
     dim_reads: dict[Span, str] = field(default_factory=dict[Span, str])
     creations: dict[Span, bool] = field(default_factory=dict[Span, bool])
     functions: int = 0

@@ -9,7 +9,17 @@ from shapecheck.static.facts import Write
 from shapecheck.static.machine import Frame
 from shapecheck.static.project import annotation_head
 from shapecheck.static.symbols import Step
-from shapecheck.static.values import Instance, Tensor, Value, join, plain_values, with_step
+from shapecheck.static.values import (
+    Instance,
+    ObjectRef,
+    Tensor,
+    Value,
+    join,
+    plain_values,
+    with_step,
+)
+
+_CONSTRUCTORS = ("__init__", "__post_init__")
 
 
 def store_attribute(
@@ -30,7 +40,12 @@ def store_attribute(
             stored = with_step(value, step)
             for plain in plain_values(value):
                 if isinstance(plain, Tensor):
-                    write = Write(tensor=plain, span=step.span, literal=_creates(node))
+                    write = Write(
+                        tensor=plain,
+                        span=step.span,
+                        literal=_creates(node),
+                        initial=_is_initial(frame, ref),
+                    )
                     frame.machine.facts.saw_write(step.cell, write)
             stored = keep_field(frame, ref, attribute, stored, node)
         else:
@@ -39,6 +54,13 @@ def store_attribute(
         frame.state.heap.put(key, join(old, stored) if weak and old is not None else stored)
         if not ref.entry:
             frame.machine.settle(ref, attribute, stored)
+
+
+def _is_initial(frame: Frame, ref: ObjectRef) -> bool:
+    """Whether the object is being made, by its own constructor."""
+    own = frame.receiver
+    constructs = frame.function is not None and frame.function.name in _CONSTRUCTORS
+    return constructs and isinstance(own, Instance) and own.ref is ref
 
 
 def _creates(node: ast.expr) -> bool:

@@ -103,7 +103,9 @@ def from_data(
     if isinstance(data, Sequence) and not any(
         isinstance(plain, Sequence) for item in data.items for plain in plain_values(item)
     ):
-        rows = Size(Poly.constant(len(data.items)))
+        # A list under a name may have grown since it was written down.
+        written = bool(node.args) and isinstance(node.args[0], ast.List | ast.Tuple)
+        rows = Size(Poly.constant(len(data.items))) if written else None
         return Tensor((rows,), dtype=dtype_argument(keywords.get("dtype")))
     return Tensor(dtype=dtype_argument(keywords.get("dtype")))
 

@@ -7,6 +7,7 @@ import ast
 from shapecheck.static.facts import EqualityTest, Meeting
 from shapecheck.static.guards import hangs_on_mode, single_branch
 from shapecheck.static.machine import Frame
+from shapecheck.static.ranks import note_ranked
 from shapecheck.static.values import UNKNOWN, Const, DType, Plain, Size, Tensor, Value
 from shapecheck.static.wording import wording
 
@@ -89,6 +90,7 @@ def fill(
     frame: Frame, into: Plain, source: Plain, target: ast.expr, given: ast.expr, node: ast.expr
 ) -> None:
     """Record that `source` is copied into the buffer `into`."""
+    note_ranked(frame, target, given)
     if not isinstance(into, Tensor) or not isinstance(source, Tensor):
         return
     name = base_text(target)
