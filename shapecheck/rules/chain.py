@@ -26,6 +26,11 @@ def origin(size: Size) -> Span | None:
     return next((step.span for step in size.trail if step.kind in _ORIGINS), None)
 
 
+def stated(size: Size) -> Span | None:
+    """The place of the contract or pack that says the size."""
+    return next((step.span for step in size.trail if step.kind == "stated"), None)
+
+
 def place(size: Size) -> Span | None:
     """The line to lead with: the read, or where the size that another file returned is used."""
     read = origin(size)

@@ -58,6 +58,15 @@ class EqualityTest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GuardedCopy:
+    """A copy that a test guards: `into` is the buffer's text, `cell` its field, if it is one."""
+
+    test: EqualityTest
+    into: str
+    cell: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Meeting:
     """Two tensors whose axes an operator makes equal; `calls` is the way there."""
 
@@ -156,9 +165,7 @@ class Facts:
     lookups: dict[Span, Lookup] = field(default_factory=dict[Span, Lookup])
     arms: dict[Span, Arms] = field(default_factory=dict[Span, Arms])
     unused_indices: dict[Span, UnusedIndex] = field(default_factory=dict[Span, UnusedIndex])
-    guarded_copies: dict[Span, tuple[EqualityTest, str]] = field(
-        default_factory=dict[Span, tuple[EqualityTest, str]]
-    )
+    guarded_copies: dict[Span, GuardedCopy] = field(default_factory=dict[Span, GuardedCopy])
     field_writes: dict[str, list[Write]] = field(default_factory=dict[str, list["Write"]])
     joined: dict[str, Span] = field(default_factory=dict[str, Span])
     ranked: dict[str, Span] = field(default_factory=dict[str, Span])
