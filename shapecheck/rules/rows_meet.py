@@ -3,10 +3,13 @@
 ## What it does
 
 Follows what a first axis counts: requests, or requests times a width (the verify width N, the
-draft depth S plus one, the branching topk). Reports operations whose operands must have equal rows
-and do not, a buffer with one row a request that is sliced by a count of tokens, and a conditional
-that lists modes and yields requests for those, tokens for every mode that the list forgets. A class
-that is named after a listed mode serves no other one: its conditional is not reported.
+draft depth S plus one, the branching topk). Reports
+
+- operations whose operands must have equal rows and do not;
+- a buffer with one row a request that is sliced by a count of tokens;
+- offsets (`qo_indptr`, `cu_seqlens_q`) handed to a kernel beside rows (`q`) of another number;
+- a conditional that lists modes and yields requests for those, tokens for every mode that the list
+  forgets. A class named after a listed mode serves no other: its conditional is not reported.
 
 ## Why
 
