@@ -11,10 +11,10 @@ from shapecheck.static.values import Instance
 def note_ranked(frame: Frame, *nodes: ast.expr) -> None:
     """Remember the attribute that is used, under its slices, as one whose axes have to fit.
 
-    Rows that are only counted, or values that only index, fit whatever the rank is.
+    Rows that are only counted or picked, or values that only index, fit whatever the rank is.
     """
     for node in nodes:
-        while isinstance(node, ast.Subscript):
+        while isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
             node = node.value
         if isinstance(node, ast.Attribute):
             frame.machine.facts.ranked.setdefault(node.attr, frame.module.span(node))

@@ -6,6 +6,7 @@ import ast
 
 from shapecheck.static.contracts.keeping import keep_field
 from shapecheck.static.facts import Write
+from shapecheck.static.guards import last_name
 from shapecheck.static.machine import Frame
 from shapecheck.static.project import annotation_head
 from shapecheck.static.symbols import Step
@@ -64,8 +65,11 @@ def _is_initial(frame: Frame, ref: ObjectRef) -> bool:
 
 
 def _creates(node: ast.expr) -> bool:
-    """Whether the source is a creation with a literal dtype, or none given."""
-    if not isinstance(node, ast.Call):
+    """Whether the source is a creation with a literal dtype, or none given.
+
+    `zeros_like(x)` is no choice of its own: it is made as `x` was.
+    """
+    if not isinstance(node, ast.Call) or last_name(node.func).endswith("_like"):
         return False
     given = next((one.value for one in node.keywords if one.arg == "dtype"), None)
     return given is None or (isinstance(given, ast.Attribute) and annotation_head(given) != "dtype")
