@@ -10,9 +10,9 @@
 | tokens | `num_tokens`, `num_input_tokens` (padded) | T |
 
 A prefix `max_` makes a capacity, `padded_` a padded count: the unit stays, as it does behind
-`speculative_` and the name of a published method (`eagle_topk`, `mtp_num_draft_tokens`). R*N, R*(S+1) and
-R*(K+1) stay different unless `topk == 1` holds, where N is S+1. A number, an unknown name and a
-plain token count equal everything: they never conflict.
+`speculative_` and the name of a published method (`eagle_topk`, `mtp_num_draft_tokens`). R*N,
+R*(S+1) and R*(K+1) stay different unless `topk == 1` holds, where N is S+1. A number, an unknown
+name and a plain token count equal everything: they never conflict.
 """
 
 from __future__ import annotations
