@@ -12,6 +12,8 @@ S = TypeVar("S")
 T = TypeVar("T")
 Monomial = tuple[S, ...]
 
+_MAX_STEPS = 64  # the terms of a quotient that a size can have
+
 
 @dataclass(frozen=True, slots=True)
 class Poly(Generic[S]):
@@ -55,9 +57,9 @@ class Poly(Generic[S]):
         )
 
     def divide(self, other: Poly[S]) -> Poly[S] | None:
-        """The exact quotient by a single term, or None when it is not a polynomial."""
+        """The exact quotient, or None when it is not a polynomial with integer coefficients."""
         if len(other.terms) != 1:
-            return Poly.constant(1) if self == other and self.terms else None
+            return self._divide_by_sum(other) if self.terms else None
         (divisor, by), result = other.terms[0], list[tuple[Monomial[S], int]]()
         for monomial, coefficient in self.terms:
             rest = list(monomial)
@@ -69,6 +71,26 @@ class Poly(Generic[S]):
                 return None
             result.append((tuple(rest), coefficient // by))
         return Poly._normal(result)
+
+    def _divide_by_sum(self, other: Poly[S]) -> Poly[S] | None:
+        """Long division: the leading term of what is left by the leading term of the divisor."""
+        if not other.terms:
+            return None
+        quotient: Poly[S] = Poly(())
+        rest = self
+        first = Poly((other._leading(),))
+        for _ in range(_MAX_STEPS):
+            if not rest.terms:
+                return quotient
+            part = Poly((rest._leading(),)).divide(first)
+            if part is None:
+                return None
+            quotient, rest = quotient + part, rest - part * other
+        return None
+
+    def _leading(self) -> tuple[Monomial[S], int]:
+        """The term of the highest degree; among equals the last by its names."""
+        return max(self.terms, key=lambda term: (len(term[0]), [str(one) for one in term[0]]))
 
     def symbols(self) -> frozenset[S]:
         """Every symbol that occurs."""

@@ -11,10 +11,16 @@ from shapecheck.static.facts import Facts
 
 @dataclass(eq=False, slots=True)
 class Verdicts:
-    """What was reported so far: a cause that has its finding gets no second one."""
+    """What was reported so far: a cause that has its finding gets no second one.
+
+    `arms` are the other reads of an argument that was reported: each is a cause of its own.
+    `fields` are those whose size was reported: what follows from it is the same cause.
+    """
 
     causes: set[Span] = field(default_factory=set[Span])
+    arms: set[Span] = field(default_factory=set[Span])
     cells: set[str] = field(default_factory=set[str])
+    fields: set[str] = field(default_factory=set[str])
 
 
 Check = Callable[[Facts, Verdicts], Iterable[Diagnostic]]

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from shapecheck.diagnostics.model import Note, Span
+from shapecheck.dims.expr import Poly
 from shapecheck.static.symbols import Guard, SizePoly, Step
 from shapecheck.static.values import Size
 
-_LABELS = {"read": "read", "passed": "passed to", "stored": "stored in", "created": "creates"}
+_LABELS = {
+    "read": "read",
+    "named": "read",
+    "passed": "passed to",
+    "stored": "stored in",
+    "created": "creates",
+}
+_ORIGINS = ("read", "named")
 _MAX_STEPS = 6
 
 
 def origin(size: Size) -> Span | None:
-    """The place of the config read that decided the size."""
-    return next((step.span for step in size.trail if step.kind == "read"), None)
+    """The place of the config read, or of the tensor, that decided the size."""
+    return next((step.span for step in size.trail if step.kind in _ORIGINS), None)
+
+
+def stated(size: Size) -> Span | None:
+    """The place of the contract or pack that says the size."""
+    return next((step.span for step in size.trail if step.kind == "stated"), None)
 
 
 def place(size: Size) -> Span | None:
@@ -33,7 +47,34 @@ def creation(size: Size) -> Span | None:
 
 def origin_text(size: Size) -> str:
     """The source text of that read."""
-    return next((step.text for step in size.trail if step.kind == "read"), str(size.poly))
+    return next((step.text for step in size.trail if step.kind in _ORIGINS), str(size.poly))
+
+
+def counterpart(odd: Size, usual: Size) -> SizePoly:
+    """What belongs in place of `odd`: the usual size, in the same multiple where only a name tells.
+
+    `hidden_states` says whose output a tensor is, not from how many layers: against the target's,
+    `3*draft_hidden` is to be `3*target_hidden`. A number that was read from a config is exact.
+    """
+    first = next((step for step in usual.trail if step.kind in _ORIGINS), None)
+    if first is None or first.kind != "named":
+        return usual.poly
+    theirs = {symbol.name: symbol for symbol in usual.poly.symbols()}
+    return odd.poly.substitute(
+        {
+            symbol: Poly.symbol(replace(symbol, owner=other.owner, owned=other.owned))
+            for symbol in odd.poly.symbols()
+            if (other := theirs.get(symbol.name)) is not None
+        }
+    )
+
+
+def meets(odd: Size, usual: Size, owner: str) -> str:
+    """What a note says of the usual size where the two meet."""
+    fits = counterpart(odd, usual)
+    if fits == usual.poly:
+        return f"{usual.poly} here"
+    return f"the {owner}'s here, in a multiple that its name does not say: {fits} fits"
 
 
 def last_cell(size: Size) -> str:

@@ -86,6 +86,8 @@ def report(
             if read is not None:
                 verdicts.causes.add(read)
         verdicts.causes |= {breach.primary, breach.handover.span}
+        if breach.kind == OWNER:
+            verdicts.fields.add(breach.handover.cell)
         yield _finding(code, name, breach)
 
 

@@ -3,8 +3,10 @@
 ## What it does
 
 Collects everything that the program stores in one field of one class. A placeholder (no rows)
-whose number of axes is that of no live tensor stored there is reported; so is another literal
-dtype, where the field is concatenated. A wrong width is SHP201.
+whose number of axes is that of no live tensor stored there is reported, where the field is joined,
+copied or read along another axis than the first; so is another literal dtype, where the field is
+concatenated. A wrong width is SHP201. What an object's own constructor puts in its fields stands
+in for nothing: it is there until the field is bound.
 
 ## Why
 
@@ -39,6 +41,9 @@ import torch
 class DraftState:
     topk_index: torch.Tensor
 
+    def merge(self, other):
+        self.topk_index = torch.cat([self.topk_index, other.topk_index])
+
 def live(bs: int, topk: int):
     return DraftState(torch.zeros((bs, topk), dtype=torch.int64))
 
@@ -51,26 +56,31 @@ GOOD = BAD.replace("(0,)", "(0, 1)").replace("  # error: SHP203", "")
 def check(facts: Facts, verdicts: Verdicts) -> Iterator[Diagnostic]:
     """One finding for each field that has a placeholder unlike every live tensor."""
     for cell, writes in sorted(facts.field_writes.items()):
+        name = cell.rpartition(".")[2]
         live = [
             one.tensor
             for one in writes
             if one.tensor.dims is not None and not one.tensor.has_no_rows
         ]
         for write in writes:
-            if not live or not write.literal or not write.tensor.has_no_rows:
+            if not live or not write.literal or not write.tensor.has_no_rows or write.initial:
                 continue
-            joined = facts.joined.get(cell.rpartition(".")[2])
-            difference = _difference(write.tensor, live, joined=joined is not None)
+            joined, ranked = facts.joined.get(name), facts.ranked.get(name)
+            difference = _difference(
+                write.tensor, live, joined=joined is not None, ranked=ranked is not None
+            )
             if difference is not None and write.span not in verdicts.causes:
                 verdicts.causes.add(write.span)
-                yield _finding(cell, write.span, joined, *difference)
+                yield _finding(cell, write.span, joined, ranked, *difference)
                 break
 
 
-def _difference(idle: Tensor, live: list[Tensor], *, joined: bool) -> tuple[str, str] | None:
+def _difference(
+    idle: Tensor, live: list[Tensor], *, joined: bool, ranked: bool
+) -> tuple[str, str] | None:
     ranks = {len(one.dims or ()) for one in live}
     mine = len(idle.dims or ())
-    if len(ranks) == 1 and mine not in ranks:
+    if ranked and len(ranks) == 1 and mine not in ranks:
         return f"{ranks.pop()} axes", f"{mine} ax{'is' if mine == 1 else 'es'}"
     types = {one.dtype.name if one.dtype else "" for one in live}
     own = idle.dtype.name if idle.dtype else ""
@@ -79,8 +89,12 @@ def _difference(idle: Tensor, live: list[Tensor], *, joined: bool) -> tuple[str,
     return None
 
 
-def _finding(cell: str, span: Span, joined: Span | None, expected: str, found: str) -> Diagnostic:
-    meets = (Note(label="joined by", message="torch.cat", span=joined),) if joined else ()
+def _finding(
+    cell: str, span: Span, joined: Span | None, used: Span | None, expected: str, found: str
+) -> Diagnostic:
+    notes = [Note(label="joined by", message="torch.cat", span=joined)] if joined else []
+    if used is not None and not joined:
+        notes.append(Note(label="used here", message="as one of so many axes", span=used))
     return Diagnostic(
         code=RULE.code,
         name=RULE.name,
@@ -88,7 +102,7 @@ def _finding(cell: str, span: Span, joined: Span | None, expected: str, found: s
         certainty=Certainty.MAY,
         primary=span,
         notes=(
-            *meets,
+            *notes,
             Note(label="settle it", message="make it as the live one is made, with 0 rows"),
         ),
         dims=DimPair(expected=expected, found=found),

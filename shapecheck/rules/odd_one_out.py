@@ -33,7 +33,15 @@ from dataclasses import dataclass
 
 from shapecheck.diagnostics.model import Certainty, Diagnostic, DimPair, Note, Span
 from shapecheck.rules.base import Rule, Verdicts
-from shapecheck.rules.chain import chain, conditions, origin, origin_text, passed_cells, reasons
+from shapecheck.rules.chain import (
+    chain,
+    conditions,
+    counterpart,
+    origin,
+    origin_text,
+    passed_cells,
+    reasons,
+)
 from shapecheck.static.facts import Facts, Pass, Split
 from shapecheck.static.symbols import Guard, owner_conflict, owners_of
 from shapecheck.static.values import Size, alternatives
@@ -88,11 +96,13 @@ def check(facts: Facts, verdicts: Verdicts) -> Iterator[Diagnostic]:
             if origin(caller.size) in verdicts.causes:
                 continue
             verdicts.cells.add(cell)
-            for size in (caller.size, *caller.others):
-                place = origin(size)
-                if place is not None:
-                    verdicts.causes.add(place)
+            verdicts.causes |= _origins((caller.size,))
+            verdicts.arms |= _origins(caller.others)
             yield _finding(cell, caller, rest, facts)
+
+
+def _origins(sizes: Iterable[Size]) -> set[Span]:
+    return {place for size in sizes if (place := origin(size)) is not None}
 
 
 def _caller(fact: Pass) -> _Caller | None:
@@ -154,7 +164,7 @@ def _stands_in(cell: str, caller: _Caller, splits: Iterable[Split]) -> bool:
 
 
 def _finding(cell: str, caller: _Caller, rest: list[_Caller], facts: Facts) -> Diagnostic:
-    found, expected = str(caller.size.poly), str(rest[0].size.poly)
+    found, expected = str(caller.size.poly), str(counterpart(caller.size, rest[0].size))
     place = origin(caller.size)
     argument = caller.fact.span
     primary = place if place is not None and place.path == argument.path else argument

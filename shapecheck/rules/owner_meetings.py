@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from shapecheck.diagnostics.model import Certainty, Span
 from shapecheck.rules.base import Verdicts
-from shapecheck.rules.chain import handed_over, origin, passed_cells, place
+from shapecheck.rules.chain import handed_over, origin, passed_cells, place, stated
 from shapecheck.static.facts import Facts, Meeting
 from shapecheck.static.symbols import owner_conflict, owners_of
 from shapecheck.static.values import Axis, Size, Tensor
@@ -27,6 +27,7 @@ class OwnerMeeting:
 def owner_meetings(facts: Facts, verdicts: Verdicts) -> Iterator[OwnerMeeting]:
     """The conflicts of owners, one for each odd origin; causes reported are left out."""
     seen: set[Span] = set()
+    known: set[tuple[str, Span | None, Span | None]] = set()
     by_span: dict[Span, list[Meeting]] = {}
     for meeting in facts.meetings.values():
         by_span.setdefault(meeting.span, []).append(meeting)
@@ -38,9 +39,13 @@ def owner_meetings(facts: Facts, verdicts: Verdicts) -> Iterator[OwnerMeeting]:
         for meeting, (left, right) in conflicts:
             odd, usual = _odd_first(meeting, left, right)
             primary = place(odd) or meeting.span
-            if primary in seen or _explained(odd, usual, verdicts):
+            # A field that is stated meets one tensor in several places: that is one cause.
+            cause = (meeting.cell or meeting.where, origin(odd) or stated(odd), origin(usual))
+            if primary in seen or cause in known or _explained(odd, usual, verdicts):
                 continue
             seen.add(primary)
+            if None not in cause:
+                known.add(cause)
             every = len({id(one) for one, _ in conflicts}) == len(meetings)
             yield OwnerMeeting(
                 meeting, odd, usual, primary, Certainty.MUST if every else Certainty.MAY

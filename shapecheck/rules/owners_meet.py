@@ -25,7 +25,16 @@ from collections.abc import Iterator
 
 from shapecheck.diagnostics.model import Diagnostic, DimPair, Note
 from shapecheck.rules.base import Rule, Verdicts
-from shapecheck.rules.chain import chain, conditions, creation, last_cell, origin, reasons
+from shapecheck.rules.chain import (
+    chain,
+    conditions,
+    counterpart,
+    creation,
+    last_cell,
+    meets,
+    origin,
+    reasons,
+)
 from shapecheck.rules.owner_meetings import OwnerMeeting, owner_meetings
 from shapecheck.static.facts import Facts
 
@@ -52,16 +61,17 @@ def check(facts: Facts, verdicts: Verdicts) -> Iterator[Diagnostic]:
 
 def _message(found: OwnerMeeting) -> str:
     meeting, cell = found.meeting, last_cell(found.odd)
+    usual = counterpart(found.odd, found.usual)
     if not meeting.fills:
-        return f"{found.odd.poly} meets {found.usual.poly} in {meeting.operator} ({meeting.where})"
+        return f"{found.odd.poly} meets {usual} in {meeting.operator} ({meeting.where})"
     if _source_is_odd(found):
         return (
             f"{cell or 'the placeholder'} is sized {found.odd.poly} but fills {meeting.cell}, "
-            f"which is sized {found.usual.poly} ({meeting.where})"
+            f"which is sized {usual} ({meeting.where})"
         )
     silent = ", and a shape test skips the copy in silence" if meeting.tested else ""
     return (
-        f"{cell or meeting.cell} is sized {found.odd.poly} but filled from {found.usual.poly} "
+        f"{cell or meeting.cell} is sized {found.odd.poly} but filled from {usual} "
         f"({meeting.where}){silent}"
     )
 
@@ -81,7 +91,11 @@ def _finding(found: OwnerMeeting) -> Diagnostic:
         text = "this test; there is no else" if not tested.has_else else "this test"
         notes.append(Note(label="skipped by", message=text, span=tested.span))
     notes += [
-        Note(label="meets", message=f"{found.usual.poly} here", span=found.meeting.span),
+        Note(
+            label="meets",
+            message=meets(found.odd, found.usual, _owner(found)),
+            span=found.meeting.span,
+        ),
         *chain(found.usual, "other "),
         Note(
             label="settle it",
@@ -96,7 +110,7 @@ def _finding(found: OwnerMeeting) -> Diagnostic:
         certainty=found.certainty,
         primary=found.primary,
         notes=tuple(notes),
-        dims=DimPair(expected=str(found.usual.poly), found=str(found.odd.poly)),
+        dims=DimPair(expected=str(counterpart(found.odd, found.usual)), found=str(found.odd.poly)),
         cell=last_cell(found.odd) or found.meeting.where,
     )
 

@@ -3,9 +3,13 @@
 ## What it does
 
 Follows what a first axis counts: requests, or requests times a width (the verify width N, the
-draft depth S plus one, the branching topk). Reports operations whose operands must have equal rows
-and do not, a buffer with one row a request that is sliced by a count of tokens, and a conditional
-that lists modes and yields requests for those, tokens for every mode that the list forgets.
+draft depth S plus one, the branching topk). Reports
+
+- operations whose operands must have equal rows and do not;
+- a buffer with one row a request that is sliced by a count of tokens;
+- offsets (`qo_indptr`, `cu_seqlens_q`) handed to a kernel beside rows (`q`) of another number;
+- a conditional that lists modes and yields requests for those, tokens for every mode that the list
+  forgets. A class named after a listed mode serves no other: its conditional is not reported.
 
 ## Why
 
@@ -145,8 +149,8 @@ def _arms(arms: Arms) -> Diagnostic:
     return Diagnostic(
         code=RULE.code,
         name=RULE.name,
-        message=f"{arms.divided} counts requests where {arms.test}, "
-        f"{arms.whole} counts tokens otherwise",
+        message=f"{arms.requests} counts requests where {arms.test}, "
+        f"and is the tokens {arms.tokens} otherwise ({arms.where})",
         certainty=Certainty.MAY,
         primary=arms.span,
         notes=(
@@ -155,6 +159,7 @@ def _arms(arms: Arms) -> Diagnostic:
                 message="keep the number of requests itself, or make the width 1 in the other arm",
             ),
         ),
+        dims=DimPair(expected=arms.requests, found=arms.tokens),
         cell=arms.where,
     )
 

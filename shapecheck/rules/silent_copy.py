@@ -2,8 +2,8 @@
 
 ## What it does
 
-Reports `if a.shape == b.shape: a.copy_(b)` with no `else`. Where the two sizes are known to come
-from two models, SHP301 reports the origin of the buffer's size instead.
+Reports `if a.shape == b.shape: a.copy_(b)` with no `else`. Where the buffer's size is known to be
+the other model's, SHP201 or SHP301 reports the origin of that size instead.
 
 ## Why
 
@@ -43,14 +43,14 @@ def replay(buffer, fresh):
 
 
 def check(facts: Facts, verdicts: Verdicts) -> Iterator[Diagnostic]:
-    """One finding for each guard; where the two sizes are known to differ, SHP301 has it."""
-    for span, (test, into) in facts.guarded_copies.items():
-        if span in verdicts.causes or test.has_else:
+    """One finding for each guard; where the buffer's size was reported, that has it."""
+    for span, copy in facts.guarded_copies.items():
+        if span in verdicts.causes or copy.test.has_else or copy.cell in verdicts.fields:
             continue
         yield Diagnostic(
             code=RULE.code,
             name=RULE.name,
-            message=f"{into} keeps its old contents in silence when the shapes differ",
+            message=f"{copy.into} keeps its old contents in silence when the shapes differ",
             certainty=Certainty.MAY,
             primary=span,
             notes=(
@@ -59,7 +59,7 @@ def check(facts: Facts, verdicts: Verdicts) -> Iterator[Diagnostic]:
                     message="raise when the shapes differ, or size the buffer from its source",
                 ),
             ),
-            cell=into,
+            cell=copy.into,
         )
 
 

@@ -28,6 +28,7 @@ from shapecheck.diagnostics.model import Certainty, Diagnostic, DimPair, Note
 from shapecheck.rules.base import Rule, Verdicts
 from shapecheck.rules.chain import (
     chain,
+    counterpart,
     handed_over,
     origin,
     origin_text,
@@ -65,6 +66,7 @@ def stated(facts: Facts, verdicts: Verdicts) -> Iterator[Diagnostic]:
 
 def check(facts: Facts, verdicts: Verdicts) -> Iterator[Diagnostic]:
     """One finding for each placeholder of the other owner that no other rule explained."""
+    explained = frozenset(verdicts.causes)
     # A multiple of a size is the special case: the plain one is reported first.
     for split in sorted(facts.splits, key=lambda one: len(str(one.left.poly + one.right.poly))):
         if split.empty[0] == split.empty[1]:
@@ -72,19 +74,20 @@ def check(facts: Facts, verdicts: Verdicts) -> Iterator[Diagnostic]:
         odd, live = (split.left, split.right) if split.empty[0] else (split.right, split.left)
         read = origin(odd)
         handed = handed_over(odd)
-        if read is None or passed_cells(odd) & verdicts.cells:
+        if read is None or read in verdicts.causes or handed & explained:
             continue
-        if (handed | {read}) & verdicts.causes:
+        if passed_cells(odd) & verdicts.cells and read not in verdicts.arms:
             continue
         verdicts.causes |= handed | {read}
         yield _finding(split, odd, live)
 
 
 def _finding(split: Split, odd: Size, live: Size) -> Diagnostic:
+    expected = counterpart(odd, live)
     return Diagnostic(
         code=RULE.code,
         name=RULE.name,
-        message=f"placeholder of {split.field} is sized {odd.poly}, the live one is {live.poly}",
+        message=f"placeholder of {split.field} is sized {odd.poly}, the live one is {expected}",
         certainty=Certainty.MUST,
         primary=place(odd),
         notes=(
@@ -92,7 +95,7 @@ def _finding(split: Split, odd: Size, live: Size) -> Diagnostic:
             *chain(odd),
             Note(
                 label="meets",
-                message=f"{split.field}, which is {live.poly} when it is live",
+                message=f"{split.field}, which is {expected} when it is live",
                 span=split.span,
             ),
             *chain(live, "live "),
@@ -102,7 +105,7 @@ def _finding(split: Split, odd: Size, live: Size) -> Diagnostic:
                 "or state in a contract or a pack whose it is",
             ),
         ),
-        dims=DimPair(expected=str(live.poly), found=str(odd.poly)),
+        dims=DimPair(expected=str(expected), found=str(odd.poly)),
         cell=split.field,
     )
 

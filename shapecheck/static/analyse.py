@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from shapecheck.diagnostics.model import Diagnostic, Span
-from shapecheck.static.attributes import name_owner
 from shapecheck.static.contracts.lookup import Promises
 from shapecheck.static.crash import internal_error
 from shapecheck.static.entries import Entries
@@ -21,6 +20,7 @@ from shapecheck.static.index import ClassFacts, FunctionFacts
 from shapecheck.static.indices import unused_indices
 from shapecheck.static.loader import split_lines
 from shapecheck.static.machine import ROOT_BUDGET, Frame, Machine, State
+from shapecheck.static.named import name_owner
 from shapecheck.static.packs.drift import drifted
 from shapecheck.static.packs.model import Pack
 from shapecheck.static.prefilter import can_work

@@ -1,31 +1,28 @@
-"""Reading and writing attributes: where owners spread and where config reads become sizes."""
+"""Reading attributes: where owners spread and where config reads become sizes."""
 
 from __future__ import annotations
 
 import ast
 import re
 
-from shapecheck.diagnostics.model import Span
-from shapecheck.dims.expr import Poly
-from shapecheck.static.contracts.keeping import keep_field, promised_field
-from shapecheck.static.counts import count_symbol
-from shapecheck.static.facts import Split, Write
-from shapecheck.static.heap import Heap
-from shapecheck.static.index import ClassFacts, FunctionFacts, ModuleFacts
-from shapecheck.static.machine import Frame, State, lookup_field
-from shapecheck.static.owners import (
-    is_config_name,
-    last_axis_of_name,
-    owner_of_name,
-    size_of_name,
-    size_owner_of_name,
+from shapecheck.static.contracts.keeping import promised_field
+from shapecheck.static.declared import declared_value
+from shapecheck.static.facts import Split
+from shapecheck.static.global_names import resolved_value
+from shapecheck.static.index import ClassFacts, FunctionFacts
+from shapecheck.static.machine import Frame, lookup_field
+from shapecheck.static.named import (
+    config_size,
+    count_by_name,
+    name_owner,
+    names_config,
+    tensor_by_name,
 )
-from shapecheck.static.project import Resolved, annotation_head, parse_annotation
-from shapecheck.static.symbols import Ownership, Step, Symbol, owner_conflict
+from shapecheck.static.owners import is_config_name
+from shapecheck.static.symbols import owner_conflict
 from shapecheck.static.values import (
     UNKNOWN,
     ClassValue,
-    DType,
     External,
     FunctionValue,
     Instance,
@@ -33,17 +30,13 @@ from shapecheck.static.values import (
     ObjectRef,
     Plain,
     Shape,
-    Size,
     Tensor,
     Union,
     Unknown,
     Value,
-    join,
     lift,
     plain_values,
-    with_step,
 )
-from shapecheck.static.wording import wording
 
 # What hangs off a model's owner under these names is the same model's.
 _PART_OF_MODEL = re.compile(r"(?:config|cfg|runner|model|worker|head|embed)$")
@@ -95,7 +88,7 @@ def _read_tensor(base: Tensor, attribute: str) -> Value:
 
 
 def _read_unknown(frame: Frame, base: Unknown, attribute: str, node: ast.expr) -> Value:
-    size = _config_read(frame, base.owned, attribute, node, is_config=_names_config(node))
+    size = config_size(frame, base.owned, attribute, node, is_config=names_config(node))
     if size is not None:
         return size
     count = count_by_name(frame, attribute, node)
@@ -125,9 +118,9 @@ def _read_field(frame: Frame, ref: ObjectRef, attribute: str, node: ast.expr) ->
         return promised
     cls = ref.cls
     machine = frame.machine
-    is_config = _names_config(node) or (cls is not None and is_config_name(cls.name))
+    is_config = names_config(node) or (cls is not None and is_config_name(cls.name))
     if is_config:
-        size = _config_read(frame, ref.owned, attribute, node, is_config=True)
+        size = config_size(frame, ref.owned, attribute, node, is_config=True)
         if size is not None:
             return size
     if cls is not None:
@@ -184,7 +177,7 @@ def _new_child(frame: Frame, ref: ObjectRef, attribute: str, node: ast.expr) -> 
     machine = frame.machine
     named = name_owner(frame, attribute, node)
     owned = named or ref.owned
-    size = _config_read(frame, ref.owned, attribute, node, is_config=False)
+    size = config_size(frame, ref.owned, attribute, node, is_config=False)
     if size is None:
         size = count_by_name(frame, attribute, node)
     if size is not None:
@@ -196,147 +189,6 @@ def _new_child(frame: Frame, ref: ObjectRef, attribute: str, node: ast.expr) -> 
                 annotation, home = one.annotations[attribute], one.module
                 break
     return declared_value(frame, home, attribute, annotation, owned, node)
-
-
-def declared_value(
-    frame: Frame,
-    module: ModuleFacts,
-    name: str,
-    annotation: ast.expr | None,
-    owned: Ownership | None,
-    node: ast.expr | ast.arg,
-) -> Value:
-    """What a name with an annotation holds when nobody was seen to put anything there."""
-    tensor = tensor_by_name(frame, name, owned, node)
-    if tensor is not None:
-        return tensor
-    cls = frame.machine.project.class_of(module, annotation)
-    if cls is not None:
-        ref = ObjectRef(cls, owned or frame.machine.class_owner(cls), None, True, name)
-        return Instance(ref)
-    if _is_tensor(annotation):
-        return Tensor(owned=owned)
-    return Unknown(owned) if owned else UNKNOWN
-
-
-def _is_tensor(annotation: ast.expr | None) -> bool:
-    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
-        annotation = parse_annotation(annotation.value)
-    if isinstance(annotation, ast.BinOp):
-        return _is_tensor(annotation.left) or _is_tensor(annotation.right)
-    if isinstance(annotation, ast.Subscript):
-        inner = annotation.slice
-        return annotation_head(annotation) in ("Optional", "Annotated") and any(
-            _is_tensor(one) for one in (inner.elts if isinstance(inner, ast.Tuple) else [inner])
-        )
-    return annotation_head(annotation) == "Tensor"
-
-
-def _config_read(
-    frame: Frame, owned: Ownership | None, attribute: str, node: ast.expr, *, is_config: bool
-) -> Value | None:
-    if attribute.endswith("dtype") and owned is not None:
-        step = Step("read", _text(node), frame.module.span(node))
-        return DType("", owned.owner, (step,))
-    name = size_of_name(attribute)
-    if not name:
-        return None
-    stated = size_owner_of_name(attribute)
-    span = frame.module.span(node)
-    if stated:
-        owned = Ownership(stated, f"the name {attribute} says so", span)
-    if owned is None and not is_config:
-        return None
-    frame.machine.facts.saw_dim_read(span, owned.owner if owned else "")
-    text = _text(node)
-    symbol = Symbol(name, owned.owner, "", owned) if owned else Symbol(name, "", f"{text}@{span}")
-    return Size(Poly.symbol(symbol), (Step("read", text, span),))
-
-
-def count_by_name(frame: Frame, name: str, node: ast.expr | ast.arg) -> Size | None:
-    """The row count or width that a name states by itself, or None."""
-    symbol = count_symbol(name)
-    if symbol is None:
-        return None
-    return Size(Poly.symbol(symbol), (Step("read", _text(node), _span(frame, node)),))
-
-
-def tensor_by_name(
-    frame: Frame, name: str, owned: Ownership | None, node: ast.expr | ast.arg
-) -> Tensor | None:
-    """A tensor whose last axis its name and owner tell, or None."""
-    kind = last_axis_of_name(name)
-    if not kind or owned is None:
-        return None
-    span = _span(frame, node)
-    symbol = Symbol(kind, owned.owner, "", owned)
-    size = Size(Poly.symbol(symbol), (Step("read", _text(node), span),))
-    dtype = DType("", owned.owner, (Step("read", _text(node), span),))
-    return Tensor(last=size, dtype=dtype, owned=owned)
-
-
-def name_owner(frame: Frame, name: str, node: ast.expr | ast.arg) -> Ownership | None:
-    """The owner that a name states, with the place as evidence."""
-    owner = owner_of_name(name)
-    if not owner:
-        return None
-    return Ownership(owner, f"the name {name} says so", _span(frame, node))
-
-
-def _span(frame: Frame, node: ast.expr | ast.arg) -> Span:
-    return Span(path=frame.module.path, line=node.lineno, column=node.col_offset + 1)
-
-
-def _names_config(node: ast.expr) -> bool:
-    """Whether the object read from is called a config in the source."""
-    base = node.value if isinstance(node, ast.Attribute) else node
-    if isinstance(base, ast.Call) and base.args:
-        base = base.args[0]
-    name = base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")
-    return is_config_name(str(name))
-
-
-def _text(node: ast.expr | ast.arg) -> str:
-    if isinstance(node, ast.arg):
-        return node.arg
-    return wording(node)[:120]
-
-
-def store_attribute(
-    frame: Frame, base: Value, attribute: str, value: Value, node: ast.expr
-) -> None:
-    """`base.attr = value` on this path; the field's cell collects it too."""
-    targets = [plain.ref for plain in plain_values(base) if isinstance(plain, Instance)]
-    for ref in targets:
-        key = (ref, attribute)
-        old = frame.state.heap.values.get(key)
-        if ref.cls is not None:
-            step = Step(
-                "stored",
-                f"{ref.cls.name}.{attribute}",
-                frame.module.span(node),
-                f"{ref.cls.name}.{attribute}",
-            )
-            stored = with_step(value, step)
-            for plain in plain_values(value):
-                if isinstance(plain, Tensor):
-                    write = Write(tensor=plain, span=step.span, literal=_creates(node))
-                    frame.machine.facts.saw_write(step.cell, write)
-            stored = keep_field(frame, ref, attribute, stored, node)
-        else:
-            stored = value
-        weak = old is not None and len(targets) > 1
-        frame.state.heap.put(key, join(old, stored) if weak and old is not None else stored)
-        if not ref.entry:
-            frame.machine.settle(ref, attribute, stored)
-
-
-def _creates(node: ast.expr) -> bool:
-    """Whether the source is a creation with a literal dtype, or none given."""
-    if not isinstance(node, ast.Call):
-        return False
-    given = next((one.value for one in node.keywords if one.arg == "dtype"), None)
-    return given is None or (isinstance(given, ast.Attribute) and annotation_head(given) != "dtype")
 
 
 def _note_split(frame: Frame, base: Union, value: Value, node: ast.Attribute) -> None:
@@ -368,29 +220,3 @@ def _note_split(frame: Frame, base: Union, value: Value, node: ast.Attribute) ->
                         span=frame.module.span(node),
                     )
                 )
-
-
-def resolved_value(frame: Frame, found: Resolved, name: str) -> Value:
-    """The value of what a global name stands for."""
-    if isinstance(found, ClassFacts):
-        return ClassValue(found)
-    if isinstance(found, FunctionFacts):
-        return FunctionValue(found)
-    if isinstance(found, ModuleFacts):
-        return ModuleValue(found.name)
-    if isinstance(found, str):
-        return External(found)
-    if isinstance(found, tuple):
-        return _global_value(frame, found[0], name, found[1])
-    return UNKNOWN
-
-
-def _global_value(frame: Frame, module: ModuleFacts, name: str, node: ast.expr) -> Value:
-    key = (module.name, name)
-    machine = frame.machine
-    if key not in machine.globals:
-        machine.globals[key] = UNKNOWN
-        if isinstance(node, ast.Constant | ast.Name | ast.Dict | ast.Tuple | ast.List):
-            inner = Frame(machine, module, None, None, State({}, Heap()), frame.depth + 1)
-            machine.globals[key] = machine.evaluate(inner, node)
-    return machine.globals[key]

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import ast
 
-from shapecheck.static.attributes import store_attribute
 from shapecheck.static.builtin import call_builtin
 from shapecheck.static.contracts.sizes import size_by_key
 from shapecheck.static.functions import Arguments, Keywords, call_function
 from shapecheck.static.heap import Heap, join_heaps
+from shapecheck.static.kernel_pairs import note_pairs
 from shapecheck.static.machine import Frame
 from shapecheck.static.objects import construct
 from shapecheck.static.operators.apply import apply
 from shapecheck.static.operators.layers import LAYERS, call_layer, make_layer
 from shapecheck.static.operators.table import operator_of
 from shapecheck.static.owners import is_model_call
+from shapecheck.static.stores import store_attribute
 from shapecheck.static.symbols import Ownership
 from shapecheck.static.values import (
     UNKNOWN,
@@ -77,6 +78,7 @@ def evaluate_call(frame: Frame, node: ast.Call) -> Value:
         else:
             keywords[keyword.arg] = value
     given = tuple(arguments)
+    note_pairs(frame, given, keywords, node)
     if isinstance(node.func, ast.Attribute) and node.func.attr == "register_buffer":
         _register(frame, evaluate(frame, node.func.value), given, keywords, node)
     if not isinstance(callee, Union):

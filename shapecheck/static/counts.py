@@ -9,9 +9,10 @@
 | branching | `topk` | topk |
 | tokens | `num_tokens`, `num_input_tokens` (padded) | T |
 
-A prefix `max_` makes a capacity, `padded_` a padded count: the unit stays. R*N, R*(S+1) and
-R*(K+1) stay different unless `topk == 1` holds, where N is S+1. A number, an unknown name and a
-plain token count equal everything: they never conflict.
+A prefix `max_` makes a capacity, `padded_` a padded count: the unit stays, as it does behind
+`speculative_` and the name of a published method (`eagle_topk`, `mtp_num_draft_tokens`). R*N,
+R*(S+1) and R*(K+1) stay different unless `topk == 1` holds, where N is S+1. A number, an unknown
+name and a plain token count equal everything: they never conflict.
 """
 
 from __future__ import annotations
@@ -38,10 +39,11 @@ _UNITS = {
     "spec_steps": "S",
     "num_speculative_tokens": "K",
     "topk": "topk",
-    "eagle_topk": "topk",
     "num_tokens": TOKENS,
     "num_input_tokens": TOKENS,
 }
+# A count stays what it is under the name of the method that it belongs to.
+_METHODS = ("speculative_", "eagle_", "medusa_", "mtp_", "ngram_")
 _ALWAYS_PADDED = {"num_input_tokens"}
 _PER_REQUEST = {"reqs", "requests", "seq_lens", "req_pool_indices", "seq_lens_cpu"}
 _STATES = {"max_": "cap", "padded_": "padded", "capture_": "padded", "graph_": "padded"}
@@ -60,7 +62,8 @@ def unit_of_name(name: str) -> tuple[str, str]:
         plain, state = plain.removesuffix("_padded"), "padded"
     if plain in _ALWAYS_PADDED:
         state = "padded"
-    plain = plain.removeprefix("speculative_") if plain not in _UNITS else plain
+    for method in _METHODS:
+        plain = plain if plain in _UNITS else plain.removeprefix(method)
     unit = _UNITS.get(plain, "")
     return (unit, state) if unit else ("", "")
 

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable
 from typing import TypeGuard
 
 from shapecheck.dims.expr import Poly
-from shapecheck.static.attributes import read_attribute, resolved_value
+from shapecheck.static.arms import note_arms
+from shapecheck.static.attributes import read_attribute
 from shapecheck.static.calls import evaluate_call
 from shapecheck.static.contracts.sizes import size_by_key
-from shapecheck.static.counts import WIDTHS, rows_of_tensor, unit_of_name
-from shapecheck.static.facts import Arms
+from shapecheck.static.counts import rows_of_tensor
+from shapecheck.static.global_names import resolved_value
 from shapecheck.static.guards import last_name
 from shapecheck.static.machine import Frame
 from shapecheck.static.operators.arguments import axis_of
 from shapecheck.static.operators.joining import matmul
 from shapecheck.static.operators.meetings import broadcast
 from shapecheck.static.operators.selection import index_tensor
+from shapecheck.static.ranks import note_axis, note_ranked
 from shapecheck.static.symbols import Guard, SizePoly, bounded
 from shapecheck.static.values import (
     NONE,
@@ -45,10 +46,8 @@ from shapecheck.static.values import (
     union,
 )
 from shapecheck.static.walk import walk
-from shapecheck.static.wording import wording
 
 _MAX_ENTRIES = 16
-_WIDTH_NAME = re.compile(r"tokens?_per_|(?:^|_)width$")
 
 
 def evaluate(frame: Frame, node: ast.expr) -> Value:
@@ -99,7 +98,7 @@ def _attribute(frame: Frame, node: ast.Attribute) -> Value:
 
 def _conditional(frame: Frame, node: ast.IfExp) -> Value:
     test = evaluate(frame, node.test)
-    _note_arms(frame, node)
+    note_arms(frame, node)
     if _is_bool(test):
         return evaluate(frame, node.body if test.value else node.orelse)
     guard = Guard.of(node.test, True)
@@ -110,34 +109,6 @@ def _conditional(frame: Frame, node: ast.IfExp) -> Value:
     frame.guards.pop()
     preferred = _declared_equal(node, then, other)
     return preferred if preferred is not None else join(then, other, guard)
-
-
-def _note_arms(frame: Frame, node: ast.IfExp) -> None:
-    """`x // width if a() or b() else x`: a mode that the list forgets counts tokens."""
-    test = node.test
-    if not (isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or)):
-        return
-    if not all(isinstance(mode, ast.Call) for mode in test.values):
-        return
-    for divided, whole in ((node.body, node.orelse), (node.orelse, node.body)):
-        if not (isinstance(divided, ast.BinOp) and isinstance(divided.op, ast.FloorDiv | ast.Div)):
-            continue
-        name = last_name(divided.right)
-        if not (unit_of_name(name)[0] in WIDTHS or _WIDTH_NAME.search(name)):
-            continue
-        if ast.dump(divided.left) == ast.dump(whole):
-            span = frame.module.span(node)
-            text = wording(divided)
-            frame.machine.facts.arms.setdefault(
-                span,
-                Arms(
-                    divided=text,
-                    whole=wording(whole),
-                    test=wording(test),
-                    span=span,
-                    where=frame.where,
-                ),
-            )
 
 
 def _declared_equal(node: ast.IfExp, then: Value, other: Value) -> Value | None:
@@ -179,6 +150,8 @@ def _binary_plain(frame: Frame, node: ast.BinOp, left: Plain, right: Plain) -> V
     if isinstance(left, Tensor) or isinstance(right, Tensor):
         if isinstance(node.op, ast.MatMult):
             return matmul(frame, left, right, node)
+        if isinstance(left, Tensor) and isinstance(right, Tensor):
+            note_ranked(frame, node.left, node.right)
         return broadcast(frame, type(node.op).__name__.lower(), left, right, node)
     if isinstance(left, Sequence) and isinstance(right, Sequence) and isinstance(node.op, ast.Add):
         return manageable(Sequence(left.items + right.items))
@@ -261,6 +234,7 @@ def _subscript(frame: Frame, node: ast.Subscript) -> Value:
         for bound in (node.slice.lower, node.slice.upper, node.slice.step):
             if bound is not None:
                 evaluate(frame, bound)
+    note_axis(frame, node, literal_int(index))
     value = lift(lambda plain: _item(frame, plain, index, node), base)
     if value == UNKNOWN and literal_int(index) == 0 and isinstance(node.value, ast.Attribute):
         return _rows_by_name(node.value) or value

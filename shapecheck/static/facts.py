@@ -58,6 +58,15 @@ class EqualityTest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GuardedCopy:
+    """A copy that a test guards: `into` is the buffer's text, `cell` its field, if it is one."""
+
+    test: EqualityTest
+    into: str
+    cell: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Meeting:
     """Two tensors whose axes an operator makes equal; `calls` is the way there."""
 
@@ -88,19 +97,26 @@ class Slice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
-    """A tensor stored in a field; `literal` when it is created right there."""
+    """A tensor stored in a field; `literal` when it is created right there.
+
+    `initial` when an object's own constructor stores it: until it is bound, nothing is there.
+    """
 
     tensor: Tensor
     span: Span
     literal: bool
+    initial: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arms:
-    """A conditional whose arms count in two units: `x // width` and `x`."""
+    """A conditional whose arms count in two units: `x // width` and `x`.
 
-    divided: str
-    whole: str
+    `requests` is the count that it is given to, or else the divided arm; `tokens` the other arm.
+    """
+
+    requests: str
+    tokens: str
     test: str
     span: Span
     where: str
@@ -149,11 +165,10 @@ class Facts:
     lookups: dict[Span, Lookup] = field(default_factory=dict[Span, Lookup])
     arms: dict[Span, Arms] = field(default_factory=dict[Span, Arms])
     unused_indices: dict[Span, UnusedIndex] = field(default_factory=dict[Span, UnusedIndex])
-    guarded_copies: dict[Span, tuple[EqualityTest, str]] = field(
-        default_factory=dict[Span, tuple[EqualityTest, str]]
-    )
+    guarded_copies: dict[Span, GuardedCopy] = field(default_factory=dict[Span, GuardedCopy])
     field_writes: dict[str, list[Write]] = field(default_factory=dict[str, list["Write"]])
     joined: dict[str, Span] = field(default_factory=dict[str, Span])
+    ranked: dict[str, Span] = field(default_factory=dict[str, Span])
     dim_reads: dict[Span, str] = field(default_factory=dict[Span, str])
     creations: dict[Span, bool] = field(default_factory=dict[Span, bool])
     functions: int = 0

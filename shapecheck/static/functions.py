@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import ast
 
-from shapecheck.static.attributes import count_by_name, declared_value, name_owner
 from shapecheck.static.contracts.keeping import (
     keep_parameter,
     promised_parameter,
     promised_result,
 )
+from shapecheck.static.declared import declared_value
 from shapecheck.static.facts import Pass
 from shapecheck.static.guards import last_name
 from shapecheck.static.index import FunctionFacts
 from shapecheck.static.machine import MAX_DEPTH, Frame, State
+from shapecheck.static.named import count_by_name, name_owner
 from shapecheck.static.owners import converts_to, is_model_call
 from shapecheck.static.symbols import Ownership, Step, owners_of
 from shapecheck.static.values import (

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from shapecheck.static.facts import EqualityTest
+from shapecheck.static.facts import EqualityTest, GuardedCopy
 from shapecheck.static.machine import Frame
 from shapecheck.static.operators.meetings import base_text
+from shapecheck.static.values import Instance, plain_values
 
 
 def equality_test(frame: Frame, node: ast.If) -> EqualityTest | None:
@@ -42,16 +43,31 @@ def note_guarded_copy(frame: Frame, node: ast.If, test: EqualityTest) -> None:
     if node.orelse or len(node.body) != 1:
         return
     statement = node.body[0]
-    into, source = _copy_of(statement)
-    if into is not None and source is not None and {into, source} == set(test.texts):
-        frame.machine.facts.guarded_copies.setdefault(test.span, (test, into))
+    copied = _copy_of(statement)
+    if copied is None or {base_text(one) for one in copied} != set(test.texts):
+        return
+    into = base_text(copied[0])
+    copy = GuardedCopy(test=test, into=into, cell=_field_of(frame, copied[0]))
+    frame.machine.facts.guarded_copies.setdefault(test.span, copy)
 
 
-def _copy_of(statement: ast.stmt) -> tuple[str | None, str | None]:
+def _copy_of(statement: ast.stmt) -> tuple[ast.expr, ast.expr] | None:
+    """The buffer and what is copied into it, or None."""
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         call = statement.value
         if isinstance(call.func, ast.Attribute) and call.func.attr == "copy_" and call.args:
-            return base_text(call.func.value), base_text(call.args[0])
+            return call.func.value, call.args[0]
     if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript):
-        return base_text(statement.targets[0]), base_text(statement.value)
-    return None, None
+        return statement.targets[0], statement.value
+    return None
+
+
+def _field_of(frame: Frame, node: ast.expr) -> str:
+    """The field that a buffer is (`Class.name`), or the empty text."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    if not isinstance(node, ast.Attribute):
+        return ""
+    holders = plain_values(frame.machine.evaluate(frame, node.value))
+    found = (one.ref.cls for one in holders if isinstance(one, Instance))
+    return next((f"{cls.name}.{node.attr}" for cls in found if cls is not None), "")

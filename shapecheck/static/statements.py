@@ -5,14 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from shapecheck.static.attributes import count_by_name, store_attribute
+from shapecheck.static.arms import name_arms
 from shapecheck.static.contracts.keeping import keep_result
 from shapecheck.static.expressions import evaluate
 from shapecheck.static.heap import join_heaps
 from shapecheck.static.index import FunctionFacts, FunctionNode
 from shapecheck.static.machine import Frame, State
+from shapecheck.static.named import count_by_name
 from shapecheck.static.operators.meetings import base_text, fill
 from shapecheck.static.shape_tests import equality_test, note_guarded_copy
+from shapecheck.static.stores import store_attribute
 from shapecheck.static.symbols import Guard
 from shapecheck.static.values import (
     NONE,
@@ -83,6 +85,8 @@ def _expression(frame: Frame, node: ast.Expr) -> None:
 
 def _assign(frame: Frame, node: ast.Assign) -> None:
     value = evaluate(frame, node.value)
+    if isinstance(node.value, ast.IfExp):
+        name_arms(frame, node)
     for target in node.targets:
         if isinstance(target, ast.Attribute) and isinstance(node.value, ast.Call):
             frame.machine.facts.destinations[frame.module.span(node.value)] = base_text(target)

@@ -34,7 +34,10 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One station of a size: it was read, passed, stored, used to create, or returned."""
+    """One station of a size: it was read, named, passed, stored, used to create, or returned.
+
+    `read` is a config's number, `named` the axis of a tensor whose name says whose output it is.
+    """
 
     kind: str
     text: str

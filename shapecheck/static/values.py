@@ -55,7 +55,8 @@ Axis = Size | None
 class Tensor:
     """A tensor: its axes, or only the last one where the rank is not known.
 
-    `ids` is the vocabulary that its values index: they were picked along that axis.
+    `ids` is the vocabulary that its values index: they were picked along that axis. `total` is the
+    last of its values where they are offsets: `arange(0, n + 1, step=w)` ends at n.
     """
 
     dims: tuple[Axis, ...] | None = None
@@ -63,6 +64,7 @@ class Tensor:
     dtype: DType | None = None
     owned: Ownership | None = None
     ids: Axis = None
+    total: Axis = None
 
     @property
     def has_no_rows(self) -> bool:
@@ -361,6 +363,7 @@ def with_step(value: Value, step: Step) -> Value:
                 plain.dtype,
                 plain.owned,
                 plain.ids,
+                _axis(plain.total, step),
             )
         return plain
 

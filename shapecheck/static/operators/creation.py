@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from shapecheck.dims.expr import Poly
 from shapecheck.static.machine import Frame
@@ -16,7 +17,7 @@ from shapecheck.static.operators.arguments import (
 )
 from shapecheck.static.operators.reduction import picked_ids
 from shapecheck.static.operators.table import Operator
-from shapecheck.static.symbols import Step
+from shapecheck.static.symbols import Step, Symbol, bounded
 from shapecheck.static.values import (
     UNKNOWN,
     Axis,
@@ -82,7 +83,31 @@ def arange(
     is_float = isinstance(args[0], Const) and isinstance(args[0].value, float) if args else False
     if "dtype" not in keywords and counts and not is_float:
         keywords = {**keywords, "dtype": DType(op.dtype)}
-    return _created(frame, (axis_of(stop) if stop is not None else None,), keywords, node)
+    rows, total = _progression(args, keywords)
+    made = _created(frame, (axis_of(stop) if stop is not None else rows,), keywords, node)
+    return replace(made, total=total) if isinstance(made, Tensor) else made
+
+
+def _progression(args: Arguments, keywords: Keywords) -> tuple[Axis, Axis]:
+    """How many values `arange` makes and its last one, where both are sure.
+
+    `arange(n)` has n and ends at n-1; `arange(0, n*w + 1, step=w)` has n+1 and ends at n*w.
+    """
+    ends = [axis_of(one) for one in args]
+    step = axis_of(keywords["step"]) if "step" in keywords else Size(Poly.constant(1))
+    if len(ends) == 3:
+        step = ends.pop()
+    if not ends or step is None or not step.poly.terms:
+        return None, None
+    end = ends[-1]
+    if end is None or (len(ends) == 2 and (ends[0] is None or ends[0].poly.as_int() != 0)):
+        return None, None
+    for behind in (Poly[Symbol].constant(1), step.poly):
+        last = bounded(end.poly - behind)
+        count = None if last is None else last.divide(step.poly)
+        if last is not None and count is not None:
+            return Size(count + Poly.constant(1), end.trail), Size(last, end.trail)
+    return None, None
 
 
 def like(frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call) -> Value:
@@ -103,7 +128,9 @@ def from_data(
     if isinstance(data, Sequence) and not any(
         isinstance(plain, Sequence) for item in data.items for plain in plain_values(item)
     ):
-        rows = Size(Poly.constant(len(data.items)))
+        # A list under a name may have grown since it was written down.
+        written = bool(node.args) and isinstance(node.args[0], ast.List | ast.Tuple)
+        rows = Size(Poly.constant(len(data.items))) if written else None
         return Tensor((rows,), dtype=dtype_argument(keywords.get("dtype")))
     return Tensor(dtype=dtype_argument(keywords.get("dtype")))
 

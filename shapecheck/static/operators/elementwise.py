@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from shapecheck.static.machine import Frame
 from shapecheck.static.operators.arguments import Arguments, Keywords
@@ -10,9 +11,17 @@ from shapecheck.static.operators.meetings import broadcast, fill, meet
 from shapecheck.static.operators.table import Operator
 from shapecheck.static.values import UNKNOWN, Tensor, Unknown, Value
 
+_KEEPS_VALUES = frozenset(
+    ["to", "cuda", "cpu", "long", "int", "contiguous", "clone", "detach", "pin_memory"]
+)
+
 
 def same(frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call) -> Value:
-    return args[0] if args and isinstance(args[0], Tensor | Unknown) else UNKNOWN
+    source = args[0] if args and isinstance(args[0], Tensor | Unknown) else UNKNOWN
+    if isinstance(source, Tensor) and source.total is not None:
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        return source if name in _KEEPS_VALUES else replace(source, total=None)
+    return source
 
 
 def broadcast_rule(

@@ -9,11 +9,11 @@ from shapecheck.static.machine import Frame
 from shapecheck.static.operators.arguments import Arguments, Keywords, dim_argument, tensor_of
 from shapecheck.static.operators.meetings import meet
 from shapecheck.static.operators.table import Operator
+from shapecheck.static.ranks import note_joined
 from shapecheck.static.symbols import SizePoly, Step
 from shapecheck.static.values import (
     UNKNOWN,
     Axis,
-    Instance,
     Plain,
     Sequence,
     Size,
@@ -28,7 +28,7 @@ def cat(frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: a
     if not isinstance(parts, Sequence):
         return UNKNOWN
     dim = dim_argument(args, keywords)
-    _note_joined(frame, node)
+    note_joined(frame, node)
     tensors = [
         plain for item in parts.items for plain in plain_values(item) if isinstance(plain, Tensor)
     ]
@@ -46,18 +46,6 @@ def cat(frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: a
     dims = list(first.dims)
     dims[at] = _sum_axes([t.axis(at) for t in tensors], complete=len(tensors) == len(parts.items))
     return Tensor(tuple(dims), dtype=first.dtype)
-
-
-def _note_joined(frame: Frame, node: ast.Call) -> None:
-    """Remember the fields that are concatenated: there a placeholder meets live rows."""
-    parts = node.args[0] if node.args else None
-    for part in parts.elts if isinstance(parts, ast.List | ast.Tuple) else ():
-        if isinstance(part, ast.Attribute):
-            joined = frame.machine.facts.joined
-            joined.setdefault(part.attr, frame.module.span(node))
-            holder = frame.machine.evaluate(frame, part.value)
-            if isinstance(holder, Instance) and holder.ref.cls is not None:
-                joined.setdefault(f"{holder.ref.cls.name}.{part.attr}", frame.module.span(node))
 
 
 def _without(tensor: Tensor, dim: int) -> Tensor:
@@ -84,6 +72,7 @@ def _sum_axes(axes: list[Axis], *, complete: bool) -> Axis:
 
 def stack(frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call) -> Value:
     parts = args[0] if args else UNKNOWN
+    note_joined(frame, node)
     if isinstance(parts, Sequence) and parts.items:
         first = parts.items[0]
         if isinstance(first, Tensor) and first.dims is not None:

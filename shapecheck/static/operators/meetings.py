@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from shapecheck.static.facts import EqualityTest, Meeting
 from shapecheck.static.guards import hangs_on_mode, single_branch
 from shapecheck.static.machine import Frame
-from shapecheck.static.values import UNKNOWN, Const, DType, Plain, Size, Tensor, Value
+from shapecheck.static.operators.arguments import axis_of
+from shapecheck.static.ranks import note_ranked
+from shapecheck.static.symbols import bounded
+from shapecheck.static.values import UNKNOWN, Axis, Const, DType, Plain, Size, Tensor, Value
 from shapecheck.static.wording import wording
 
 _COMPARISONS = {"compare", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or"}
@@ -23,7 +27,7 @@ def broadcast(frame: Frame, operator: str, left: Plain, right: Plain, node: ast.
         if operator in _COMPARISONS:
             return Tensor(left.dims, left.last, DType("bool"))
         if isinstance(right, Const | Size):
-            return left
+            return replace(left, total=_scaled(operator, left, right))
         # What is not known may be a tensor of a wider type.
         return Tensor(left.dims, left.last, None, left.owned)
     meet(frame, operator, left, right, node)
@@ -36,6 +40,15 @@ def broadcast(frame: Frame, operator: str, left: Plain, right: Plain, node: ast.
         mine, theirs = longer[-offset], shorter[-offset]
         kept[-offset] = theirs if mine is None or mine.poly.as_int() == 1 else mine
     return Tensor(tuple(kept), dtype=dtype)
+
+
+def _scaled(operator: str, offsets: Tensor, by: Const | Size) -> Axis:
+    """The total of offsets after every one of them was multiplied by a width."""
+    width = axis_of(by)
+    if offsets.total is None or width is None or operator not in ("mult", "mul"):
+        return None
+    poly = bounded(offsets.total.poly * width.poly)
+    return None if poly is None else Size(poly, (*offsets.total.trail, *width.trail)[-12:])
 
 
 def meet(
@@ -89,6 +102,7 @@ def fill(
     frame: Frame, into: Plain, source: Plain, target: ast.expr, given: ast.expr, node: ast.expr
 ) -> None:
     """Record that `source` is copied into the buffer `into`."""
+    note_ranked(frame, target, given)
     if not isinstance(into, Tensor) or not isinstance(source, Tensor):
         return
     name = base_text(target)

@@ -56,6 +56,19 @@ def test_division_undoes_a_product(a: Poly[str], term: Poly[str]) -> None:
     assert (a * term).divide(term) == a
 
 
+@given(polys, polys)
+def test_division_undoes_a_product_with_a_sum(a: Poly[str], b: Poly[str]) -> None:
+    if a.terms and b.terms:
+        assert (a * b).divide(b) == a
+
+
+@given(polys, polys)
+def test_a_quotient_by_a_sum_multiplies_back(a: Poly[str], b: Poly[str]) -> None:
+    quotient = a.divide(b)
+    if quotient is not None:
+        assert quotient * b == a
+
+
 @given(polys, single_terms)
 def test_a_quotient_multiplies_back(a: Poly[str], term: Poly[str]) -> None:
     quotient = a.divide(term)

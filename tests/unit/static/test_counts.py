@@ -120,3 +120,12 @@ def test_single_branch(text: str, sense: bool, expected: bool) -> None:
 def test_mode_guards_are_calls_that_ask_what_it_is() -> None:
     assert hangs_on_mode([_guard("mode.is_decode() and x", True)])
     assert not hangs_on_mode([_guard("x > 1", True)])
+
+
+@pytest.mark.parametrize("name", ["eagle_topk", "speculative_eagle_topk", "mtp_topk", "_topk"])
+def test_a_count_is_the_same_under_the_name_of_a_method(name: str) -> None:
+    assert unit_of_name(name) == unit_of_name("topk")
+
+
+def test_a_method_alone_counts_nothing() -> None:
+    assert unit_of_name("eagle_tokens") == ("", "")

@@ -1,0 +1,71 @@
+"""Kernel pairs: offsets handed over beside the rows that they divide among the requests.
+
+`qo_indptr`, `cu_seqlens_q` and `query_start_loc` say where each request's rows of `q` begin, so
+their last value is the number of those rows. Nothing checks it: a kernel reads where it is told.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from shapecheck.static.guards import last_name
+from shapecheck.static.machine import Frame
+from shapecheck.static.operators.meetings import meet
+from shapecheck.static.values import Alternative, Tensor, Value, alternatives
+
+_OFFSETS = re.compile(
+    r"(?:cu_seqlens?_(?P<of>\w+)|(?P<before>\w+?)_(?:indptr|start_locs?|cu_seqlens?))(?:_\w+)?$"
+)
+_ROWS = {
+    "q": ("q", "query", "queries"),
+    "qo": ("q", "query", "queries"),
+    "query": ("q", "query", "queries"),
+    "k": ("k", "key", "keys", "v", "value", "values"),
+    "kv": ("kv_indices",),
+}
+
+
+def note_pairs(
+    frame: Frame, arguments: tuple[Value, ...], keywords: dict[str, Value], node: ast.Call
+) -> None:
+    """Let the total of every argument that holds offsets meet the rows of what it divides."""
+    named = dict(_named(arguments, keywords, node))
+    for name, offsets in named.items():
+        match = _OFFSETS.match(name)
+        if match is None:
+            continue
+        divided = match["of"] or match["before"]
+        for partner in _ROWS.get(divided, (divided, f"{divided}_indices")):
+            if partner in named:
+                _meet(frame, offsets, named[partner], node)
+
+
+def _named(
+    arguments: tuple[Value, ...], keywords: dict[str, Value], node: ast.Call
+) -> Iterator[tuple[str, Value]]:
+    """The arguments by the name that the call gives them."""
+    if not any(isinstance(given, ast.Starred) for given in node.args):
+        for given, value in zip(node.args, arguments, strict=False):
+            yield last_name(given).lstrip("_"), value
+    yield from keywords.items()
+
+
+def _meet(frame: Frame, offsets: Value, rows: Value, node: ast.Call) -> None:
+    for one in _tensors(offsets):
+        for other in _tensors(rows):
+            first = other.axis(0) if other.dims is not None else None
+            if one.total is not None and first is not None:
+                meet(
+                    frame,
+                    last_name(node.func) or "a kernel",
+                    Tensor((first,)),
+                    Tensor((one.total,)),
+                    node,
+                )
+
+
+def _tensors(value: Value) -> list[Tensor]:
+    choices: tuple[Alternative, ...] = alternatives(value)
+    return [choice.value for choice in choices if isinstance(choice.value, Tensor)]

@@ -1,0 +1,91 @@
+"""What names say: the size of a config read, a count, the last axis of a tensor, an owner."""
+
+from __future__ import annotations
+
+import ast
+
+from shapecheck.diagnostics.model import Span
+from shapecheck.dims.expr import Poly
+from shapecheck.static.counts import count_symbol
+from shapecheck.static.machine import Frame
+from shapecheck.static.owners import (
+    is_config_name,
+    last_axis_of_name,
+    owner_of_name,
+    size_of_name,
+    size_owner_of_name,
+)
+from shapecheck.static.symbols import Ownership, Step, Symbol
+from shapecheck.static.values import DType, Size, Tensor, Value
+from shapecheck.static.wording import wording
+
+
+def config_size(
+    frame: Frame, owned: Ownership | None, attribute: str, node: ast.expr, *, is_config: bool
+) -> Value | None:
+    """The size or dtype that a config's attribute is by its name; None where it is neither."""
+    if attribute.endswith("dtype") and owned is not None:
+        step = Step("read", _text(node), frame.module.span(node))
+        return DType("", owned.owner, (step,))
+    name = size_of_name(attribute)
+    if not name:
+        return None
+    stated = size_owner_of_name(attribute)
+    span = frame.module.span(node)
+    if stated:
+        owned = Ownership(stated, f"the name {attribute} says so", span)
+    if owned is None and not is_config:
+        return None
+    frame.machine.facts.saw_dim_read(span, owned.owner if owned else "")
+    text = _text(node)
+    symbol = Symbol(name, owned.owner, "", owned) if owned else Symbol(name, "", f"{text}@{span}")
+    return Size(Poly.symbol(symbol), (Step("read", text, span),))
+
+
+def count_by_name(frame: Frame, name: str, node: ast.expr | ast.arg) -> Size | None:
+    """The row count or width that a name states by itself, or None."""
+    symbol = count_symbol(name)
+    if symbol is None:
+        return None
+    return Size(Poly.symbol(symbol), (Step("read", _text(node), _span(frame, node)),))
+
+
+def tensor_by_name(
+    frame: Frame, name: str, owned: Ownership | None, node: ast.expr | ast.arg
+) -> Tensor | None:
+    """A tensor whose last axis its name and owner tell, or None."""
+    kind = last_axis_of_name(name)
+    if not kind or owned is None:
+        return None
+    span = _span(frame, node)
+    symbol = Symbol(kind, owned.owner, "", owned)
+    size = Size(Poly.symbol(symbol), (Step("named", _text(node), span),))
+    dtype = DType("", owned.owner, (Step("read", _text(node), span),))
+    return Tensor(last=size, dtype=dtype, owned=owned)
+
+
+def name_owner(frame: Frame, name: str, node: ast.expr | ast.arg) -> Ownership | None:
+    """The owner that a name states, with the place as evidence."""
+    owner = owner_of_name(name)
+    if not owner:
+        return None
+    return Ownership(owner, f"the name {name} says so", _span(frame, node))
+
+
+def _span(frame: Frame, node: ast.expr | ast.arg) -> Span:
+    return Span(path=frame.module.path, line=node.lineno, column=node.col_offset + 1)
+
+
+def names_config(node: ast.expr) -> bool:
+    """Whether the object read from is called a config in the source."""
+    base = node.value if isinstance(node, ast.Attribute) else node
+    if isinstance(base, ast.Call) and base.args:
+        base = base.args[0]
+    name = base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")
+    return is_config_name(str(name))
+
+
+def _text(node: ast.expr | ast.arg) -> str:
+    if isinstance(node, ast.arg):
+        return node.arg
+    return wording(node)[:120]

@@ -1,0 +1,46 @@
+"""Fields whose number of axes matters: joined, copied, or read along an axis behind the first."""
+
+from __future__ import annotations
+
+import ast
+
+from shapecheck.static.machine import Frame
+from shapecheck.static.values import Instance
+
+
+def note_ranked(frame: Frame, *nodes: ast.expr) -> None:
+    """Remember the attribute that is used, under its slices, as one whose axes have to fit.
+
+    Rows that are only counted or picked, or values that only index, fit whatever the rank is.
+    """
+    for node in nodes:
+        while isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
+            node = node.value
+        if isinstance(node, ast.Attribute):
+            frame.machine.facts.ranked.setdefault(node.attr, frame.module.span(node))
+
+
+def note_joined(frame: Frame, node: ast.Call) -> None:
+    """Remember the fields that are concatenated: there a placeholder meets live rows."""
+    parts = node.args[0] if node.args else None
+    for part in parts.elts if isinstance(parts, ast.List | ast.Tuple) else ():
+        note_ranked(frame, part)
+        if isinstance(part, ast.Attribute):
+            joined = frame.machine.facts.joined
+            joined.setdefault(part.attr, frame.module.span(node))
+            holder = frame.machine.evaluate(frame, part.value)
+            if isinstance(holder, Instance) and holder.ref.cls is not None:
+                joined.setdefault(f"{holder.ref.cls.name}.{part.attr}", frame.module.span(node))
+
+
+def note_axis(frame: Frame, node: ast.Subscript, index: int | None) -> None:
+    """Note `x.shape[1]` and `x[:, 0]`: they ask for an axis that one of another rank lacks."""
+    if isinstance(node.slice, ast.Tuple):
+        if sum(not _is_new_axis(part) for part in node.slice.elts) > 1:
+            note_ranked(frame, node.value)
+    elif isinstance(node.value, ast.Attribute) and node.value.attr == "shape" and index:
+        note_ranked(frame, node.value.value)
+
+
+def _is_new_axis(part: ast.expr) -> bool:
+    return isinstance(part, ast.Constant) and part.value in (None, Ellipsis)
