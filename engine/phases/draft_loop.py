@@ -86,8 +86,24 @@ class DraftLoop:
         levels, laws = [level], []
         hidden_RX = _repeated(roots.hidden_states, topk)
         seen_BKW = self._nothing_seen(len(level.tokens))
+        columns_W = torch.arange(self.tail, device=seen_BKW.device)
+        first_B1 = roots.seq_lens[:, None] + (1 - self.shift)
+        slots_BW = self.table.columns_of(roots.req_rows_index, first_B1 + columns_W)
         for step in range(1, self.dims["num_steps"]):
-            batch = self._step(frontier, hidden_RX, seen_BKW, roots, step)
+            mine = slice((step - 1) * topk, step * topk)
+            # Row k writes the k-th slot of its step, and sees itself.
+            itself_KW = columns_W == columns_W[mine][:, None]
+            batch = DraftStep(
+                input_ids=frontier.tokens,
+                positions=(first_B1 + (step - 1)).expand(-1, topk),
+                hidden_states=hidden_RX,
+                slots=slots_BW[:, mine],
+                tail_slots=slots_BW,
+                tail_mask=seen_BKW | itself_KW,
+                seq_lens=roots.seq_lens,
+                req_rows_index=roots.req_rows_index,
+                max_seq_len=roots.max_seq_len,
+            )
             found = self.forward(batch)
             children = self.candidates.step(found.logits, roots.seq_lens, sampling, step=step)
             tokens_RK = self.vocab.target_ids(children.tokens)
@@ -110,33 +126,6 @@ class DraftLoop:
     def _nothing_seen(self, requests: int) -> Tensor:
         size = (requests, self.dims["topk"], self.tail)
         return torch.zeros(size, dtype=torch.bool, device=self.table.slots_PM.device)
-
-    def _step(
-        self,
-        frontier: Frontier,
-        hidden_RX: Tensor | None,
-        seen_BKW: Tensor,
-        roots: DraftRoots,
-        step: int,
-    ) -> DraftStep:
-        topk = self.dims["topk"]
-        columns_W = torch.arange(self.tail, device=seen_BKW.device)
-        first_B1 = roots.seq_lens[:, None] + (1 - self.shift)
-        tail_slots_BW = self.table.columns_of(roots.req_rows_index, first_B1 + columns_W)
-        mine = slice((step - 1) * topk, step * topk)
-        # Row k writes the k-th slot of its step, and sees itself.
-        itself_KW = columns_W == columns_W[mine][:, None]
-        return DraftStep(
-            input_ids=frontier.tokens,
-            positions=(first_B1 + (step - 1)).expand(-1, topk),
-            hidden_states=hidden_RX,
-            slots=tail_slots_BW[:, mine],
-            tail_slots=tail_slots_BW,
-            tail_mask=seen_BKW | itself_KW,
-            seq_lens=roots.seq_lens,
-            req_rows_index=roots.req_rows_index,
-            max_seq_len=roots.max_seq_len,
-        )
 
     def _tree(self, built: BuiltTree, roots: DraftRoots, law: TreeLaw | None) -> DraftTree:
         structure = built.structure
