@@ -44,7 +44,7 @@ def main() -> int:
     left = [one for one in todo if one.key not in known]
     workers = [
         multiprocessing.Process(
-            target=_work, args=(left[number :: options.jobs], base, options.state, deadline)
+            target=_work, args=(left[number :: options.jobs], base, options, deadline)
         )
         for number in range(options.jobs)
     ]
@@ -59,13 +59,13 @@ def main() -> int:
     return 0 if found["clean"] else 1
 
 
-def _work(todo: list[Mutant], base: Record, state: Path, deadline: float) -> None:
+def _work(todo: list[Mutant], base: Record, options: argparse.Namespace, deadline: float) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = copied(Path(folder))
         for mutant in todo:
             if time.monotonic() > deadline:
                 return
-            _append(state, judge(mutant, root, base))
+            _append(options.state, judge(mutant, root, base, cases=options.cases))
 
 
 def _append(state: Path, record: Record) -> None:
@@ -100,6 +100,7 @@ def _options() -> argparse.Namespace:
         help="pilot: the tenth that may be looked at; final: the others (final)",
     )
     parser.add_argument("--limit", type=int, default=None, help="only so many mutants, in order")
+    parser.add_argument("--cases", type=int, default=1, help="traced engines a mutant, at most (1)")
     parser.add_argument("--minutes", type=float, default=600.0, help="stop starting mutants then")
     parser.add_argument(
         "--state", type=Path, default=_HERE / "state.jsonl", help="what was run (state.jsonl)"

@@ -21,8 +21,6 @@ from tests.mutation.mutants import Mutant
 
 _FORK = multiprocessing.get_context("fork")
 _LIMIT_S = 240.0
-# A third traced case rarely shows what two do not, and a trace is the dearest of the tiers.
-_CASES = 2
 _ENGINE = Path(__file__).parents[2] / "engine"
 
 Record = dict[str, object]
@@ -72,8 +70,11 @@ def _child(out: Connection, function: Callable[..., object], args: tuple[object,
     os._exit(0)
 
 
-def judge(mutant: Mutant, root: Path, base: Record) -> Record:
-    """The record of one mutant: what every tier said, and what it changed."""
+def judge(mutant: Mutant, root: Path, base: Record, *, cases: int) -> Record:
+    """The record of one mutant: what every tier said, and what it changed.
+
+    Of the traced cases that run the changed lines the first `cases` are traced.
+    """
     spent = _spent()
     path = root / "engine" / mutant.path
     original, stat = path.read_text(), path.stat()
@@ -84,7 +85,7 @@ def judge(mutant: Mutant, root: Path, base: Record) -> Record:
         # `full` checks all that `strict` does and values besides: what passes it passes `strict`.
         seen = full.startswith("SHP")
         strict = _worst(forked(tiers.load, root, "strict")) if seen else full
-        traced = forked(tiers.trace, root, _cases_for(mutant, base))
+        traced = forked(tiers.trace, root, _cases_for(mutant, base)[:cases])
         lint = forked(tiers.lint, root)
     finally:
         path.write_text(original)
@@ -122,16 +123,15 @@ def baseline(root: Path) -> Record:
 
 
 def _cases_for(mutant: Mutant, base: Record) -> list[str]:
-    """The first traced cases that run a line of the mutated statement; the others cannot differ."""
+    """The traced cases that run a line of the mutated statement; the others cannot differ."""
     covered = base["covered"]
     assert isinstance(covered, dict), "the baseline was measured"
     first, last = mutant.lines
-    running = [
+    return [
         name
         for name, lines in covered.items()
         if any(first <= line <= last for line in lines.get(mutant.path, ()))
     ]
-    return running[:_CASES]
 
 
 def _worst(outcome: object) -> str:

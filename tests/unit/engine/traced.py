@@ -71,6 +71,7 @@ class Case:
     penalties: bool = False
     setting: str = "equal"
     narrow: bool = True
+    layers: int | None = None
     hints: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def __str__(self) -> str:
@@ -144,7 +145,7 @@ def _drive(
 
 def _layers(case: Case) -> int:
     """An EAGLE-3 head reads the inputs of several layers."""
-    return 2 if case.algorithm == "eagle3" else 1
+    return case.layers or (2 if case.algorithm == "eagle3" else 1)
 
 
 def _numbers(case: Case) -> Mapping[str, int]:
