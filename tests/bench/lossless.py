@@ -21,13 +21,14 @@ from pathlib import Path
 import torch
 
 from engine.config import EngineConfig
-from engine.llm import LLM, Output
+from engine.llm import LLM
 from engine.models.base import StandaloneDraft
 from engine.models.config import ModelConfig
 from engine.models.pair import ModelPair
 from engine.models.published import shape_named
 from engine.models.random_pair import NoTokenizer, random_pair
 from engine.sampling import SamplingParams
+from engine.scheduler.request import TokenLogprob
 from tests.bench import report
 
 DRAFTED = 4
@@ -80,13 +81,15 @@ class Verdict:
         }
 
 
-def compare(plain: Sequence[Output], drafted: Sequence[Output]) -> Verdict:
-    """Both runs hold the two best log-probabilities of every token."""
+Chosen = Sequence[TokenLogprob]
+"""The tokens of one request, each beside the two best of its position."""
+
+
+def compare(plain: Sequence[Chosen], drafted: Sequence[Chosen]) -> Verdict:
+    """The same requests of both runs."""
     noises, partings, tokens = [], [], 0
     for number, (one, other) in enumerate(zip(plain, drafted, strict=True)):
-        assert one.logprobs is not None, "the runs were made with logprobs"
-        assert other.logprobs is not None, "the runs were made with logprobs"
-        for position, (left, right) in enumerate(zip(one.logprobs, other.logprobs, strict=True)):
+        for position, (left, right) in enumerate(zip(one, other, strict=True)):
             if left.token != right.token:
                 gap = left.top[0][1] - left.top[1][1]
                 partings.append((number, position, gap))
@@ -137,18 +140,17 @@ def run(
         }
     )
     target = random_pair(shape, None, drafted).target
-    pair = ModelPair(
-        target=target, draft=StandaloneDraft(target), tokenizer=NoTokenizer(shape.vocab)
-    )
+    tokenizer = NoTokenizer(shape.vocab)
+    pair = ModelPair(target=target, draft=StandaloneDraft(target), tokenizer=tokenizer)
     generator = torch.Generator().manual_seed(1)
     size = (requests, context)
     prompts = torch.randint(shape.vocab, size, generator=generator).tolist()
     params = SamplingParams(max_tokens=tokens, temperature=0.0, ignore_eos=True, logprobs=2)
-    outputs = [
-        LLM.of(config, one).generate(prompts, params)
+    runs = [
+        [output.logprobs or () for output in LLM.of(config, one).generate(prompts, params)]
         for config, one in ((plain, replace(pair, draft=None)), (drafted, pair))
     ]
-    return compare(*outputs)
+    return compare(*runs)
 
 
 def main() -> None:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from engine.llm import Output
 from engine.models.seeded import tiny_config
 from engine.scheduler.request import TokenLogprob
 from tests.bench.lossless import compare, run
 
 
-def output(*steps: tuple[int, float, float]) -> Output:
+def output(*steps: tuple[int, float, float]) -> list[TokenLogprob]:
     """Each step: its token, its log-probability, that of the best other token."""
-    logprobs = tuple(
+    return [
         TokenLogprob(token=token, logprob=best, top=((token, best), (token + 1, second)))
         for token, best, second in steps
-    )
-    tokens = tuple(token for token, _, _ in steps)
-    return Output(token_ids=tokens, text="", finish="length", logprobs=logprobs, prompt_ids=())
+    ]
 
 
 def test_runs_that_agree() -> None:
