@@ -9,7 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from shapecheck.diagnostics.model import Diagnostic, Span
+from shapecheck.static.contracts.declared import Declarations
+from shapecheck.static.contracts.faults import contract_faults
 from shapecheck.static.contracts.lookup import Promises
+from shapecheck.static.contracts.marks import may_hold_contracts
 from shapecheck.static.crash import internal_error
 from shapecheck.static.entries import Entries
 from shapecheck.static.expressions import evaluate
@@ -118,6 +121,7 @@ def _analyse(entries: Entries, progress: Progress | None, packs: tuple[Pack, ...
             path = function.module.path
             span = function.module.span(function.node)
             crashes.setdefault(path, internal_error(error, function.qualname, span))
+    _read_contracts(machine, crashes)
     drift = tuple(drifted(project, packs))
     return Analysis(
         facts=machine.facts,
@@ -129,6 +133,20 @@ def _analyse(entries: Entries, progress: Progress | None, packs: tuple[Pack, ...
         loaded=project.texts,
         absent=frozenset(project.absent),
     )
+
+
+def _read_contracts(machine: Machine, crashes: dict[str, Diagnostic]) -> None:
+    """Note what is wrong with the text of the contracts in every module that was loaded."""
+    project, declarations = machine.project, Declarations(machine.project)
+    for module in [one for one in project.modules.values() if one is not None]:
+        if not may_hold_contracts(project.texts.get(module.path, "")):
+            continue
+        try:
+            machine.facts.contract_faults += contract_faults(declarations, module)
+        except Exception as error:  # as above
+            span = Span(path=module.path, line=1)
+            crashes.setdefault(module.path, internal_error(error, module.name, span))
+    machine.facts.shape_texts = declarations.texts
 
 
 def root_test(promises: Promises) -> Callable[[str], bool]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from shapecheck.diagnostics.model import Span
+from shapecheck.diagnostics.model import Note, Span
 from shapecheck.static.contracts.promise import Promise
 from shapecheck.static.symbols import Guard
 from shapecheck.static.values import Const, Size, Tensor, Value
@@ -142,6 +142,17 @@ class UnusedIndex:
     where: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContractFault:
+    """Why run time would refuse a contract: the code says of what kind the fault is."""
+
+    code: str
+    message: str
+    span: Span
+    cell: str
+    notes: tuple[Note, ...] = ()
+
+
 @dataclass(eq=False, slots=True)
 class Facts:
     """Everything one run observed, in the order of observation, without repetition."""
@@ -171,6 +182,8 @@ class Facts:
     ranked: dict[str, Span] = field(default_factory=dict[str, Span])
     dim_reads: dict[Span, str] = field(default_factory=dict[Span, str])
     creations: dict[Span, bool] = field(default_factory=dict[Span, bool])
+    contract_faults: list[ContractFault] = field(default_factory=list[ContractFault])
+    shape_texts: int = 0
     functions: int = 0
     cut_short: int = 0
 
