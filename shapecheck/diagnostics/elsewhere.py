@@ -19,7 +19,5 @@ ELSEWHERE: Mapping[str, str] = MappingProxyType(
             "An @invariant is false. Raised at a call under SHAPECHECK=full; its docstring, which "
             "the error shows, says what must hold."
         ),
-        "SHP403": "Capture and replay compute one quantity differently. Reserved: nothing reports "
-        "it yet.",
     }
 )

@@ -18,6 +18,7 @@ from shapecheck.static.entries import Entries
 from shapecheck.static.expressions import evaluate
 from shapecheck.static.facts import Facts
 from shapecheck.static.functions import call_function, parameter_value
+from shapecheck.static.graph_keys import key_formulae, may_hold_keys
 from shapecheck.static.heap import Heap
 from shapecheck.static.index import ClassFacts, FunctionFacts
 from shapecheck.static.indices import unused_indices
@@ -121,7 +122,7 @@ def _analyse(entries: Entries, progress: Progress | None, packs: tuple[Pack, ...
             path = function.module.path
             span = function.module.span(function.node)
             crashes.setdefault(path, internal_error(error, function.qualname, span))
-    _read_contracts(machine, crashes)
+    _read_texts(machine, crashes)
     drift = tuple(drifted(project, packs))
     return Analysis(
         facts=machine.facts,
@@ -135,14 +136,17 @@ def _analyse(entries: Entries, progress: Progress | None, packs: tuple[Pack, ...
     )
 
 
-def _read_contracts(machine: Machine, crashes: dict[str, Diagnostic]) -> None:
-    """Note what is wrong with the text of the contracts in every module that was loaded."""
+def _read_texts(machine: Machine, crashes: dict[str, Diagnostic]) -> None:
+    """Note what the text of every module that was loaded says by itself: contracts, graph keys."""
     project, declarations = machine.project, Declarations(machine.project)
     for module in [one for one in project.modules.values() if one is not None]:
-        if not may_hold_contracts(project.texts.get(module.path, "")):
-            continue
+        text = project.texts.get(module.path, "")
         try:
-            machine.facts.contract_faults += contract_faults(declarations, module)
+            if may_hold_contracts(text):
+                machine.facts.contract_faults += contract_faults(declarations, module)
+            for cls in module.classes if may_hold_keys(text) else ():
+                for key in key_formulae(cls):
+                    machine.facts.keys.setdefault(key.span, key)
         except Exception as error:  # as above
             span = Span(path=module.path, line=1)
             crashes.setdefault(module.path, internal_error(error, module.name, span))
@@ -175,7 +179,7 @@ def run_root(machine: Machine, function: FunctionFacts, cls: ClassFacts | None) 
         State({}, Heap()),
         0,
         (function,),
-        None,
+        machine.scope_of(function),
         receiver,
         (id(function), id(cls)),
     )

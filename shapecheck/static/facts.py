@@ -123,6 +123,41 @@ class Arms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Division:
+    """`rows // by`, both of known units; `single_branch` where `topk == 1` holds."""
+
+    rows: Size
+    by: Size
+    span: Span
+    where: str
+    single_branch: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Formula:
+    """What one side of a graph runner (capture or replay) computes under one name."""
+
+    side: str
+    size: Size | None
+    span: Span
+    where: str
+    single_branch: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyFormulae:
+    """A field of a graph's key: a count where it is stored, that count divided where it is used."""
+
+    container: str
+    field: str
+    whole: str
+    divided: str
+    span: Span
+    other: Span
+    where: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Lookup:
     """`table[ids]`: the vocabulary the ids come from, and the one the table has rows for."""
 
@@ -175,6 +210,11 @@ class Facts:
     )
     lookups: dict[Span, Lookup] = field(default_factory=dict[Span, Lookup])
     arms: dict[Span, Arms] = field(default_factory=dict[Span, Arms])
+    divisions: dict[Span, Division] = field(default_factory=dict[Span, Division])
+    formulae: dict[tuple[str, str], dict[tuple[Span, Size | None], Formula]] = field(
+        default_factory=dict[tuple[str, str], dict[tuple[Span, Size | None], Formula]]
+    )
+    keys: dict[Span, KeyFormulae] = field(default_factory=dict[Span, KeyFormulae])
     unused_indices: dict[Span, UnusedIndex] = field(default_factory=dict[Span, UnusedIndex])
     guarded_copies: dict[Span, GuardedCopy] = field(default_factory=dict[Span, GuardedCopy])
     field_writes: dict[str, list[Write]] = field(default_factory=dict[str, list["Write"]])

@@ -78,8 +78,9 @@ def _postpone(frame: Frame, init: FunctionFacts, made: Instance, env: dict[str, 
         if depth >= MAX_DEPTH or machine.budget <= 0:
             return
         state = State(env, heap.fork())
+        scope = machine.scope_of(init)
         machine.run_body(
-            Frame(machine, init.module, init, init.cls, state, depth, stack, None, made, calls)
+            Frame(machine, init.module, init, init.cls, state, depth, stack, scope, made, calls)
         )
 
     made.ref.pending = run

@@ -104,6 +104,13 @@ class Sequence:
 
 
 @dataclass(frozen=True, slots=True)
+class Items:
+    """A list of unknown length: what was seen to be put in it, in no order."""
+
+    choices: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Mapping:
     """A dict: the possible values, and the literal keys of a display that has no others."""
 
@@ -165,6 +172,15 @@ class External:
 
 
 @dataclass(frozen=True, slots=True)
+class Partial:
+    """`functools.partial`: a callable with its first arguments and some keywords given."""
+
+    callee: Value
+    arguments: tuple[Value, ...]
+    keywords: tuple[tuple[str, Value], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ModuleValue:
     """A module of the project, by its dotted name."""
 
@@ -195,10 +211,12 @@ Plain = (
     | Shape
     | Layer
     | Sequence
+    | Items
     | Mapping
     | Instance
     | ClassValue
     | FunctionValue
+    | Partial
     | External
     | ModuleValue
 )
@@ -246,12 +264,24 @@ def _merged(left: Plain, right: Plain) -> Plain | None:
     """One value for both, when they differ in nothing that a size depends on."""
     if left == right:
         return left
+    if isinstance(left, Items) or isinstance(right, Items):
+        return _gathered(left, right)
     if not (isinstance(left, Tensor) and isinstance(right, Tensor)):
         return None
     if (left.dims, left.last) != (right.dims, right.last):
         return None
     ids = left.ids if left.ids == right.ids else None
     return Tensor(left.dims, left.last, None, left.owned or right.owned, ids)
+
+
+def _gathered(left: Plain, right: Plain) -> Plain | None:
+    """One list for two of which at least one has an unknown length."""
+    choices: dict[Value, None] = {}
+    for one in (left, right):
+        if not isinstance(one, Sequence | Items):
+            return None
+        choices.update(dict.fromkeys(one.items if isinstance(one, Sequence) else one.choices))
+    return Items(tuple(choices)) if len(choices) <= MAX_ALTERNATIVES else None
 
 
 def _names_owner(value: Plain) -> bool:
@@ -266,7 +296,7 @@ def _names_owner(value: Plain) -> bool:
 _MAX_PARTS = 1024
 
 
-def manageable(value: Sequence | Mapping) -> Value:
+def manageable(value: Sequence | Items | Mapping) -> Value:
     """The container, or unknown when it holds more than is worth comparing over and over."""
     parts: list[Value] = [value]
     for number, one in enumerate(parts):
@@ -274,7 +304,7 @@ def manageable(value: Sequence | Mapping) -> Value:
             return UNKNOWN
         if isinstance(one, Sequence):
             parts.extend(one.items)
-        elif isinstance(one, Mapping):
+        elif isinstance(one, Mapping | Items):
             parts.extend(one.choices)
         elif isinstance(one, Union):
             parts.extend(plain_values(one))
