@@ -155,6 +155,8 @@ class Reader:
         items = _arguments(node)
         if found.startswith("jaxtyping."):
             return self.tensor(node, path)
+        if not items:  # `tuple[()]`
+            return Names()
         if head == "Annotated":
             return self.annotated(items, path)
         if head in ("Optional", "Union"):

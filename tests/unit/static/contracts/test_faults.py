@@ -93,6 +93,7 @@ HELD = {
     "list": METHOD.format('x: list[Float[Tensor, "tokens topk"]])'),
     "star": METHOD.format('*x: Float[Tensor, "tokens topk"])'),
     "tuple": METHOD.format('x: tuple[Float[Tensor, "tokens"], Int64[Tensor, "tokens"]])'),
+    "empty brackets": METHOD.format("x: Rows, y: tuple[()], z: 'Optional[str]' = None) -> Rows"),
     "dims parameter": (
         '@contract\ndef f(x: Rows, dims: "Dims | None") -> Float[Tensor, "bs"]: ...\n'
     ),
