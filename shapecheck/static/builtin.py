@@ -47,7 +47,7 @@ def call_builtin(
         symbol = rows_of_tensor(last_name(node.args[0])) if node.args else None
         counted = lift(_len, arguments[0])
         return Size(Poly.symbol(symbol)) if symbol and counted == UNKNOWN else counted
-    if name == "next" and node.args:
+    if name == "next" and arguments and node.args:
         return _next(frame, arguments[0], node.args[0])
     if name in ("sorted", "reversed") and arguments:
         return lift(_in_some_order, arguments[0])
