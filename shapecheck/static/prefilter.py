@@ -11,7 +11,9 @@ _OWNERS = re.compile(r"[Dd]raft|target_|speculative|spec_|assistant|verifier")
 _SIZES = re.compile(r"\b(?:torch|Tensor)\b|hidden|vocab|config|shape")
 _COMPARES = re.compile(r"\.(?:shape|size\()[^\n]*==|==[^\n]*\.(?:shape\b|size\()")
 _COPIES = re.compile(r"\.copy_\(")
-_CONTRACTS = re.compile(r"\bshapecheck\b|@(?:\w+\.)*(?:contract|carrier|graph_buffers)\b")
+_CONTRACTS = re.compile(
+    r"^\s*(?:from|import)\s+shapecheck\b|@(?:\w+\.)*(?:contract|carrier|graph_buffers)\b", re.M
+)
 _COUNTS_AN_INDEX = re.compile(r"\[\s*:\s*len\(\s*\w*(?:ind|idx|keep|perm|sel)")
 
 
