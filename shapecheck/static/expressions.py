@@ -12,6 +12,7 @@ from shapecheck.static.attributes import read_attribute
 from shapecheck.static.calls import evaluate_call
 from shapecheck.static.contracts.sizes import size_by_key
 from shapecheck.static.counts import rows_of_tensor
+from shapecheck.static.extent import manageable
 from shapecheck.static.facts import Division
 from shapecheck.static.global_names import resolved_value
 from shapecheck.static.guards import last_name, single_branch
@@ -45,7 +46,6 @@ from shapecheck.static.values import (
     combine,
     join,
     lift,
-    manageable,
     plain_values,
     union,
 )

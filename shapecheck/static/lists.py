@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from shapecheck.static.extent import manageable
 from shapecheck.static.machine import Frame
 from shapecheck.static.stores import store_attribute
 from shapecheck.static.values import (
@@ -16,7 +17,6 @@ from shapecheck.static.values import (
     Value,
     alternatives,
     lift,
-    manageable,
     union,
 )
 

@@ -293,26 +293,6 @@ def _names_owner(value: Plain) -> bool:
     return isinstance(value, Instance)
 
 
-_MAX_PARTS = 1024
-
-
-def manageable(value: Sequence | Items | Mapping) -> Value:
-    """The container, or unknown when it holds more than is worth comparing over and over."""
-    parts: list[Value] = [value]
-    for number, one in enumerate(parts):
-        if number > _MAX_PARTS:
-            return UNKNOWN
-        if isinstance(one, Sequence):
-            parts.extend(one.items)
-        elif isinstance(one, Mapping | Items):
-            parts.extend(one.choices)
-        elif isinstance(one, Union):
-            parts.extend(plain_values(one))
-        elif isinstance(one, External) and one.receiver is not None:
-            parts.append(one.receiver)
-    return value
-
-
 def join(left: Value, right: Value, guard: Guard | None = None) -> Value:
     """Either value: `left` under the guard, `right` under its negation."""
     if left is right or left == right:
