@@ -140,7 +140,7 @@ def test_the_public_bug_is_found_in_the_real_release() -> None:
     ][:3]
     assert leading == [
         ("SHP301", "eagle_draft_extend_cuda_graph_runner.py", 158),
-        # One argument, and its two arms: 3*draft_hidden where 3*target_hidden is meant, and the call.
+        # One argument: its arm of 3*draft_hidden, and the call.
         ("SHP201", "eagle_worker.py", 1117),
         ("SHP302", "eagle_worker.py", 1120),
     ]
