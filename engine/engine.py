@@ -176,13 +176,18 @@ class Engine:
 
     def turn(self) -> list[Request]:
         """One turn of the scheduler; the requests that grew."""
-        with self._lock:
+        with self._lock, self.on_device():
             return self.scheduler.turn()
 
     def abort(self, request: Request) -> None:
         """The request ends now if it has not ended, and holds nothing any more."""
-        with self._lock:
+        with self._lock, self.on_device():
             self.scheduler.abort(request)
+
+    def on_device(self) -> torch.cuda.device:
+        """Inside, this thread's streams, events and kernels are those of the engine's device."""
+        device = torch.device(self.config.device)
+        return torch.cuda.device(device if device.type == "cuda" else -1)
 
     def run(self) -> None:
         """Every request is finished."""
