@@ -62,6 +62,7 @@ class Scheduler:
             )
         self.waiting.append(request)
 
+    @torch.inference_mode()
     def abort(self, request: Request) -> None:
         """The request ends now, wherever it is."""
         if request.finish is None:

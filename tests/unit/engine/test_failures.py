@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+import torch
 
 from engine import LLM, SamplingParams
 from engine.kv.table import RequestTable
@@ -99,6 +100,17 @@ def test_a_finished_request_can_be_aborted_again() -> None:
     llm.engine.abort(request)
     assert request.finish == "length"
     assert slots_add_up(llm)
+
+
+def test_an_engine_made_in_inference_mode_aborts_outside_it() -> None:
+    """Its table may then be written in that mode alone."""
+    with torch.inference_mode():
+        llm = tiny("standalone", max_context=64)
+    stream = llm.stream("hello", PARAMS)
+    next(stream)
+    stream.close()
+    assert slots_add_up(llm)
+    assert llm.engine.table.free == llm.config.max_requests
 
 
 def test_threads_share_an_engine(wanted: list[tuple[int, ...]]) -> None:
