@@ -93,7 +93,7 @@ class KVMemory:
     def _ahead(self, missing: list[tuple[Lease, int]]) -> list[tuple[Lease, int]]:
         """Some columns more, if they are free: a table write for every iteration is a slow one."""
         ahead = [
-            (lease, min(count + GROWTH, self.table.columns - lease.columns))
+            (lease, max(count, min(count + GROWTH, self.table.columns - lease.columns)))
             for lease, count in missing
         ]
         return ahead if sum(count for _, count in ahead) <= self.allocator.free else missing
