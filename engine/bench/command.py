@@ -116,13 +116,15 @@ def bench(
             spans=spans,
         )
     else:
+        if iterations == 0:
+            raise click.UsageError("--iterations 0 measures nothing with --random; give 1 or more")
         target, draft = _shapes(shapes)
         plan = Plan(
             target=target,
             draft=draft,
             acceptance=synthetic_accept,
             context=context,
-            iterations=iterations or 20,
+            iterations=20 if iterations is None else iterations,
             requests=requests,
             num_draft_tokens=num_draft_tokens or (5,),
             settings=_random_settings(settings),
