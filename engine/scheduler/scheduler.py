@@ -53,7 +53,7 @@ class Scheduler:
 
     def add(self, request: Request) -> None:
         """The request waits for its turn; EngineError when it could never run."""
-        longest = request.limit + self.step.proposer.window
+        longest = self._longest(request)
         if longest > self.memory.allocator.capacity:
             raise EngineError(
                 f"a request of {len(request.prompt)} prompt tokens and max_tokens="
@@ -101,11 +101,17 @@ class Scheduler:
         )
         self.step.iterate(empty.live())
 
+    def _longest(self, request: Request) -> int:
+        """The most columns that the request can ever need."""
+        return request.limit + self.step.proposer.window
+
     def _admit(self) -> None:
         while self.waiting:
             request = self.waiting[0]
             columns = len(request.tokens) + self.step.proposer.window
-            lease = self.memory.admit(request.tokens, columns=columns)
+            lease = self.memory.admit(
+                request.tokens, columns=columns, longest=self._longest(request)
+            )
             if lease is None:
                 return
             self.waiting.popleft()

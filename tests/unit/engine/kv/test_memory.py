@@ -23,8 +23,8 @@ def memory_of(slots: int, *, rows: int = 4, columns: int = COLUMNS) -> KVMemory:
     return KVMemory(table, allocator, PrefixCache(allocator, block=BLOCK))
 
 
-def admitted(memory: KVMemory, tokens: list[int], columns: int) -> Lease:
-    lease = memory.admit(tokens, columns=columns)
+def admitted(memory: KVMemory, tokens: list[int], columns: int, *, longest: int = COLUMNS) -> Lease:
+    lease = memory.admit(tokens, columns=columns, longest=longest)
     assert lease is not None
     return lease
 
@@ -42,11 +42,22 @@ def test_a_lease_grows_ahead_into_free_slots() -> None:
     assert memory.allocator.free == taken, "what it has already is not taken again"
 
 
-def test_a_lease_grows_ahead_to_the_end_of_its_row() -> None:
+def test_a_lease_grows_ahead_to_what_its_request_can_need() -> None:
     memory = memory_of(200)
-    lease = admitted(memory, [1, 2], COLUMNS - 3)
-    memory.grow([(lease, COLUMNS - 2)])
-    assert lease.columns == COLUMNS
+    lease = admitted(memory, [1, 2], 7, longest=11)
+    memory.grow([(lease, 8)])
+    assert lease.columns == 11
+
+
+def test_a_pool_that_holds_every_request_is_never_short() -> None:
+    """What one has ahead is never what another still needs."""
+    memory = memory_of(20 + 40)
+    slow = admitted(memory, [1, 2], 4, longest=20)
+    fast = admitted(memory, [3, 4], 4, longest=40)
+    memory.grow([(slow, 5), (fast, 4)])
+    for columns in range(5, 41):
+        memory.grow([(slow, 5), (fast, columns)])
+    assert (slow.columns, fast.columns, memory.allocator.free) == (20, 40, 0)
 
 
 def test_growing_ahead_takes_nothing_from_the_cache() -> None:
@@ -81,7 +92,7 @@ class Leases(RuleBasedStateMachine):
 
     @rule(tokens=st.lists(st.integers(0, 1), min_size=1, max_size=12), window=st.integers(1, 6))
     def admit(self, tokens: list[int], window: int) -> None:
-        lease = self.memory.admit(tokens, columns=len(tokens) + window)
+        lease = self.memory.admit(tokens, columns=len(tokens) + window, longest=COLUMNS)
         if lease is not None:
             self.live.append((tokens, lease))
 
