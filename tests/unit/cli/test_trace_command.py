@@ -92,8 +92,10 @@ def run(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize(
     ("name", "code"),
-    [("clean", 0), ("add", 0), ("Holder.inner", 0), ("mixed", 1), ("empty", 2), ("stops", 2)]
-    + [("exits", 2), ("closes", 2)],
+    [
+        *[("clean", 0), ("add", 0), ("Holder.inner", 0), ("mixed", 1), ("empty", 2)],
+        *[("stops", 2), ("exits", 2), ("closes", 2)],
+    ],
 )
 def test_exit_codes(run, name, code):
     found, out, err = run(f"trace_subjects:{name}")
