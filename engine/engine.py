@@ -147,6 +147,13 @@ class Engine:
 
     def add(self, prompt: Sequence[int], params: SamplingParams) -> Request:
         """A request that waits for its turn; EngineError when it cannot be served."""
+        if isinstance(prompt, (str, bytes)) or not all(isinstance(one, int) for one in prompt):
+            raise EngineError(
+                f"an engine reads token ids, not {prompt!r:.80}; encode the text with the "
+                "tokenizer of the pair"
+            )
+        if not isinstance(params, SamplingParams):
+            raise EngineError(f"params are SamplingParams, not {params!r:.80}; give some")
         if not prompt:
             raise EngineError("the prompt has no tokens; give at least one")
         if len(prompt) >= self.max_context:

@@ -64,7 +64,13 @@ class Scheduler:
 
     @torch.inference_mode()
     def abort(self, request: Request) -> None:
-        """The request ends now, wherever it is."""
+        """The request ends now, wherever it is; EngineError for one of another engine.
+
+        Its lease is of that engine's rows and slots: released here, it would free our own.
+        """
+        held = request.finish is None or request.lease is not None
+        if held and not any(request is one for one in self.unfinished):
+            raise EngineError("the request belongs to another engine; abort it there")
         if request.finish is None:
             request.abort()
         if request in self.waiting:
