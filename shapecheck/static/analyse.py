@@ -98,7 +98,7 @@ def _analyse(entries: Entries, progress: Progress | None, packs: tuple[Pack, ...
     for file, source in entries.kept:
         name, is_package = module_name(file, entries.root)
         try:
-            facts = project.add(source, name, is_package=is_package)
+            facts = project.add(source, name, is_package=is_package, whole=True)
         except Exception as error:  # our mistake in one file must not cost the others
             crashes[source.path] = internal_error(error, name, Span(path=source.path, line=1))
             continue

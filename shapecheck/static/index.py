@@ -1,4 +1,8 @@
-"""What one file defines: its names, classes and functions, before anything is interpreted."""
+"""What one file defines: its names, classes and functions, before anything is interpreted.
+
+An entry of the analysis is indexed as a whole; of an imported file only what stands outside its
+definitions, each of which is indexed when its name is asked for.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from shapecheck.diagnostics.model import Span
+from shapecheck.static.blocks import Block, Blocks
 from shapecheck.static.owners import is_draft_flag
 from shapecheck.static.walk import walk, walk_statements
 
@@ -71,7 +76,7 @@ class ModuleFacts:
     path: str
     is_package: bool
     lines: int
-    bindings: dict[str, Binding] = field(default_factory=dict[str, Binding])
+    bindings: dict[str, Binding | Block] = field(default_factory=dict[str, "Binding | Block"])
     functions: list[FunctionFacts] = field(default_factory=list[FunctionFacts])
     classes: list[ClassFacts] = field(default_factory=list[ClassFacts])
 
@@ -86,8 +91,43 @@ def index_module(
     """The facts of one parsed file."""
     module = ModuleFacts(name, path, is_package, lines)
     _index_block(tree.body, module, None, "")
-    _index_nested_imports(tree, module)
+    for node in _imports_in(tree):
+        bind_import(node, module, module.bindings)
     return module
+
+
+def index_outside(
+    blocks: Blocks, rest: ast.Module, imports: ast.Module, module: ModuleFacts
+) -> bool:
+    """Index what stands outside the definitions; they are bound as they are.
+
+    False when two of the imports in functions bind one name to two things: which of them counts
+    is known only to those who see the whole file.
+    """
+    definitions = iter(blocks.definitions)
+    block = next(definitions, None)
+    for statement in rest.body:
+        while block is not None and block.before < statement.lineno:
+            module.bindings.setdefault(block.name, block)
+            block = next(definitions, None)
+        _index_block([statement], module, None, "")
+    for left in ([block] if block else []), definitions:
+        for one in left:
+            module.bindings.setdefault(one.name, one)
+    nested: dict[str, Binding | Block] = {}
+    for node in (*_imports_in(rest), *_imports_in(imports)):
+        names: dict[str, Binding | Block] = {}
+        bind_import(node, module, names)
+        for name, binding in names.items():
+            if name not in module.bindings and nested.setdefault(name, binding) != binding:
+                return False
+    module.bindings |= {name: one for name, one in nested.items() if name not in module.bindings}
+    return True
+
+
+def index_definition(tree: ast.Module, module: ModuleFacts) -> None:
+    """Index one definition of a module that was bound as a block."""
+    _index_block(tree.body, module, None, "")
 
 
 def _index_block(
@@ -217,14 +257,14 @@ def _constructs_base(function: ast.expr, first: str, arguments: list[ast.expr]) 
     return bool(arguments) and isinstance(arguments[0], ast.Name) and arguments[0].id == first
 
 
-def _index_nested_imports(tree: ast.Module, module: ModuleFacts) -> None:
+def _imports_in(tree: ast.Module) -> Iterator[ast.Import | ast.ImportFrom]:
     for node in walk_statements(tree.body):
         if isinstance(node, ast.Import | ast.ImportFrom):
-            bind_import(node, module, module.bindings)
+            yield node
 
 
 def bind_import(
-    node: ast.Import | ast.ImportFrom, module: ModuleFacts, names: dict[str, Binding]
+    node: ast.Import | ast.ImportFrom, module: ModuleFacts, names: dict[str, Binding | Block]
 ) -> None:
     """Bind what an import statement names; an earlier binding stays."""
     if isinstance(node, ast.Import):

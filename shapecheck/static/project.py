@@ -1,4 +1,4 @@
-"""The program under analysis: files found under a root, modules parsed when first needed."""
+"""The program under analysis: modules read, and their definitions parsed, when first needed."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 from shapecheck.diagnostics.model import Diagnostic
+from shapecheck.static.blocks import Block, cut
 from shapecheck.static.index import (
     Binding,
     ClassFacts,
     FunctionFacts,
     Import,
     ModuleFacts,
+    index_definition,
     index_module,
+    index_outside,
 )
 from shapecheck.static.loader import Source, UnreadableFileError, parse_source, read_source
 
@@ -35,17 +39,27 @@ class Project:
     absent: set[str] = field(default_factory=set[str])
     loaded_lines: int = 0
 
-    def add(self, source: Source, name: str, *, is_package: bool) -> ModuleFacts | None:
-        """The facts of a source, indexed once; None when it cannot be parsed."""
+    def add(
+        self, source: Source, name: str, *, is_package: bool, whole: bool = False
+    ) -> ModuleFacts | None:
+        """The facts of a source, indexed once; None when it cannot be parsed.
+
+        `whole` lists every function of it; else its definitions wait until they are asked for.
+        """
         if name in self.modules:
             return self.modules[name]
         self.modules[name] = None
         self.texts[source.path] = source.text
         try:
-            tree = parse_source(source)
-            facts = index_module(
-                tree, name=name, path=source.path, is_package=is_package, lines=source.lines
-            )
+            facts = None if whole else _index_lazily(source, name, is_package=is_package)
+            if facts is None:
+                facts = index_module(
+                    parse_source(source),
+                    name=name,
+                    path=source.path,
+                    is_package=is_package,
+                    lines=source.lines,
+                )
         except UnreadableFileError as error:
             self.unreadable[source.path] = error.diagnostic
             return None
@@ -82,7 +96,22 @@ class Project:
 
     def resolve(self, module: ModuleFacts, name: str) -> Resolved:
         """What a global name of a module stands for, imports followed."""
-        return self._follow(module.bindings.get(name), module, name, set())
+        return self._follow(self.bound(module, name), module, name, set())
+
+    def bound(self, module: ModuleFacts, name: str) -> Binding | None:
+        """What a module binds a name to; a definition is parsed now if it was not before."""
+        binding = module.bindings.get(name)
+        if not isinstance(binding, Block):
+            return binding
+        del module.bindings[name]
+        try:
+            text = "\n" * binding.before + binding.text
+            index_definition(parse_source(Source(path=module.path, text=text)), module)
+        except (UnreadableFileError, RecursionError) as error:
+            fault = error if isinstance(error, UnreadableFileError) else _too_deep(module.path)
+            self.unreadable.setdefault(module.path, fault.diagnostic)
+            return None
+        return cast("Binding | None", module.bindings.get(name))
 
     def _follow(
         self,
@@ -103,7 +132,7 @@ class Project:
         source = self.module(binding.module)
         if source is None:
             return f"{binding.module}.{binding.attribute}"
-        inner = source.bindings.get(binding.attribute)
+        inner = self.bound(source, binding.attribute)
         if inner is not None and source is not module:
             return self._follow(inner, source, binding.attribute, seen)
         below = self.module(f"{binding.module}.{binding.attribute}")
@@ -200,6 +229,20 @@ def module_name(file: Path, root: Path) -> tuple[str, bool]:
     if parts and parts[-1] == "__init__":
         return ".".join(parts[:-1]), True
     return ".".join(parts), False
+
+
+def _index_lazily(source: Source, name: str, *, is_package: bool) -> ModuleFacts | None:
+    """The facts of what stands outside the definitions; None when the whole has to be read."""
+    blocks = cut(source.text)
+    if blocks is None or not blocks.definitions:
+        return None
+    module = ModuleFacts(name, source.path, is_package, source.lines)
+    try:
+        rest = parse_source(Source(path=source.path, text=blocks.rest))
+        imports = parse_source(Source(path=source.path, text=blocks.imports))
+    except UnreadableFileError:
+        return None
+    return module if index_outside(blocks, rest, imports, module) else None
 
 
 def _is_file(file: Path) -> bool:
