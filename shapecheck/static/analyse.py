@@ -1,12 +1,16 @@
-"""The whole run: entries found and filtered, every function interpreted, facts collected."""
+"""The whole run: every function of the entries interpreted, in two processes, facts collected."""
 
 from __future__ import annotations
 
 import gc
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate
+from pathlib import Path
+from typing import TypeVar
 
 from shapecheck.diagnostics.model import Diagnostic, Span
 from shapecheck.static.contracts.lookup import Promises
@@ -18,7 +22,7 @@ from shapecheck.static.functions import call_function, parameter_value
 from shapecheck.static.heap import Heap
 from shapecheck.static.index import ClassFacts, FunctionFacts
 from shapecheck.static.indices import unused_indices
-from shapecheck.static.loader import split_lines
+from shapecheck.static.loader import Source, split_lines
 from shapecheck.static.machine import ROOT_BUDGET, Frame, Machine, State
 from shapecheck.static.named import name_owner
 from shapecheck.static.packs.drift import drifted
@@ -27,27 +31,29 @@ from shapecheck.static.prefilter import can_work
 from shapecheck.static.project import Project, module_name
 from shapecheck.static.statements import run_body
 from shapecheck.static.values import UNKNOWN, ClassValue, Instance, Value
+from shapecheck.static.workers import Progress, run_jobs
 
 _STACK_BYTES = 512 * 1024 * 1024
 _RECURSION_LIMIT = 30_000
+T = TypeVar("T")
+Part = tuple[tuple[Path, Source], ...]
 
-
-Progress = Callable[[int, int], None]
+_MANY_LINES = 4_000  # of entries: below, one process is as fast as two
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """What a run found out, before the rules judge it, and which files that rests on.
+    """What a run found out, before the rules judge it, and which files that rests on: plain data.
 
     `loaded` are the texts of files by path, `absent` the paths where a module was looked for.
     """
 
     facts: Facts
-    loaded_lines: int
-    unreadable: tuple[Diagnostic, ...]
-    crashes: tuple[Diagnostic, ...]
+    lines: Mapping[str, int]
+    unreadable: Mapping[str, Diagnostic]
+    crashes: Mapping[str, Diagnostic]
     drift: tuple[Diagnostic, ...]
-    contracts: int
+    contracts: frozenset[tuple[str, Span]]
     loaded: Mapping[str, str]
     absent: frozenset[str]
 
@@ -60,15 +66,62 @@ def analyse(
     `packs` say about the code below that root what its source does not.
     `progress` hears how many of the functions are done.
     """
+    jobs = [
+        partial(_with_room, entries, part, packs, first=not number)
+        for number, part in enumerate(_parts(entries))
+    ]
+    return _together(run_jobs(jobs, progress))
+
+
+def _parts(entries: Entries) -> list[Part]:
+    """The entries in two parts of about the same length, whatever machine this is.
+
+    Each part is interpreted on its own, so the same parts lead to the same facts everywhere.
+    """
+    ends = list(accumulate(source.lines for _, source in entries.kept))
+    if not ends or ends[-1] < _MANY_LINES:
+        return [entries.kept]
+    middle = min(range(len(ends)), key=lambda index: abs(2 * ends[index] - ends[-1])) + 1
+    return [part for part in (entries.kept[:middle], entries.kept[middle:]) if part]
+
+
+def _together(parts: list[Analysis]) -> Analysis:
+    """The parts as one; what two of them saw is as the first of them saw it."""
+    first, *others = parts
+    for other in others:
+        first.facts.add(other.facts)
+    return Analysis(
+        facts=first.facts,
+        lines=_merged(one.lines for one in parts),
+        unreadable=_merged(one.unreadable for one in parts),
+        crashes=_merged(one.crashes for one in parts),
+        drift=tuple(fault for one in parts for fault in one.drift),
+        contracts=frozenset[tuple[str, Span]]().union(*(one.contracts for one in parts)),
+        loaded=_merged(one.loaded for one in parts),
+        absent=frozenset[str]().union(*(one.absent for one in parts)),
+    )
+
+
+def _merged(parts: Iterable[Mapping[str, T]]) -> dict[str, T]:
+    """The first of each key, sorted by key."""
+    first: dict[str, T] = {}
+    for part in parts:
+        first = {**part, **first}
+    return dict(sorted(first.items()))
+
+
+def _with_room(
+    entries: Entries, part: Part, packs: tuple[Pack, ...], progress: Progress, *, first: bool
+) -> Analysis:
+    """The analysis of one part, with more stack than the main thread may have."""
     box: list[Analysis | BaseException] = []
 
     def work() -> None:
         try:
-            box.append(_analyse(entries, progress, packs))
+            box.append(_analyse(entries, part, packs, progress, first=first))
         except BaseException as error:  # re-raised below, in the caller's thread
             box.append(error)
 
-    # Deeply nested programs need more stack than the main thread may have.
     limit, size = sys.getrecursionlimit(), threading.stack_size(_STACK_BYTES)
     sys.setrecursionlimit(_RECURSION_LIMIT)
     # Trees and values live until the end of the run: looking for garbage in them is a third of it.
@@ -89,27 +142,29 @@ def analyse(
     return result
 
 
-def _analyse(entries: Entries, progress: Progress | None, packs: tuple[Pack, ...]) -> Analysis:
+def _analyse(
+    entries: Entries, part: Part, packs: tuple[Pack, ...], progress: Progress, *, first: bool
+) -> Analysis:
     project = Project(entries.root, unreadable=dict(entries.unreadable))
     promises = Promises.of(packs)
     is_root = root_test(promises)
     roots: list[FunctionFacts] = []
     crashes: dict[str, Diagnostic] = {}
+    mine = {source.path for _, source in part}
     for file, source in entries.kept:
         name, is_package = module_name(file, entries.root)
         try:
-            facts = project.add(source, name, is_package=is_package, whole=True)
+            facts = project.add(source, name, is_package=is_package, whole=source.path in mine)
         except Exception as error:  # our mistake in one file must not cost the others
             crashes[source.path] = internal_error(error, name, Span(path=source.path, line=1))
             continue
-        if facts is not None:
+        if facts is not None and source.path in mine:
             text = split_lines(source.text)
             roots += [one for one in facts.functions if is_root(_segment(one, text))]
     machine = Machine(project, Facts(), run_body, run_root, evaluate, call_function)
     machine.promises = promises
     for number, function in enumerate(roots):
-        if progress is not None:
-            progress(number, len(roots))
+        progress(number, len(roots))
         try:
             for fact in unused_indices(function):
                 machine.facts.unused_indices.setdefault(fact.span, fact)
@@ -118,14 +173,14 @@ def _analyse(entries: Entries, progress: Progress | None, packs: tuple[Pack, ...
             path = function.module.path
             span = function.module.span(function.node)
             crashes.setdefault(path, internal_error(error, function.qualname, span))
-    drift = tuple(drifted(project, packs))
+    machine.finish()
     return Analysis(
         facts=machine.facts,
-        loaded_lines=project.loaded_lines,
-        unreadable=tuple(project.unreadable[path] for path in sorted(project.unreadable)),
-        crashes=tuple(crashes[path] for path in sorted(crashes)),
-        drift=drift,
-        contracts=machine.promises.count,
+        lines=project.lines,
+        unreadable=project.unreadable,
+        crashes=crashes,
+        drift=tuple(drifted(project, packs)) if first else (),
+        contracts=machine.promises.in_force,
         loaded=project.texts,
         absent=frozenset(project.absent),
     )
@@ -147,7 +202,8 @@ def run_root(machine: Machine, function: FunctionFacts, cls: ClassFacts | None) 
         return
     machine.done.add(key)
     saved, machine.budget = machine.budget, ROOT_BUDGET
-    machine.facts.functions += 1
+    name = (function.module.path, function.qualname, cls.name if cls else "")
+    machine.facts.functions.add(name)
     receiver = _receiver(machine, function, cls)
     frame = Frame(
         machine,
@@ -166,9 +222,9 @@ def run_root(machine: Machine, function: FunctionFacts, cls: ClassFacts | None) 
     try:
         run_body(frame)
     except RecursionError:
-        machine.facts.cut_short += 1
+        machine.facts.cut_short.add(name)
     if machine.budget <= 0:
-        machine.facts.cut_short += 1
+        machine.facts.cut_short.add(name)
     machine.budget = saved
 
 

@@ -20,6 +20,7 @@ from shapecheck.static.symbols import Ownership, Step, owners_of
 from shapecheck.static.values import (
     NONE,
     UNKNOWN,
+    Alternative,
     Axis,
     ClassValue,
     Const,
@@ -34,6 +35,7 @@ from shapecheck.static.values import (
     Union,
     Unknown,
     Value,
+    has_trail,
     lift,
     plain_values,
     with_step,
@@ -96,6 +98,8 @@ def _returned(frame: Frame, function: FunctionFacts, value: Value, node: ast.exp
     owner = converts_to(function.name)
     if owner:
         value = lift(lambda plain: _converted(plain, owner), value)
+    if not has_trail(value):
+        return value
     return with_step(value, Step("returned", function.qualname, frame.module.span(node)))
 
 
@@ -167,8 +171,8 @@ def bind(
         env[names[0].arg] = receiver
         skip = 1
     owner_name = _cell_owner(function, receiver)
-    named = {one.arg for one in [*names[skip:], *spec.kwonlyargs]}
-    for index, argument in enumerate([*names[skip:], *spec.kwonlyargs]):
+    parameters = [*names[skip:], *spec.kwonlyargs]
+    for index, argument in enumerate(parameters):
         name = argument.arg
         positional = index < len(names) - skip
         if positional and index < len(arguments):
@@ -176,7 +180,7 @@ def bind(
         elif name in keywords:
             value = keywords[name]
         else:
-            env[name] = _default(function, argument)
+            env[name] = _default(spec, index + skip)
             continue
         place = argument_node(node, name, index if positional else 1 << 30)
         cell = f"{owner_name}({name}=)"
@@ -186,6 +190,7 @@ def bind(
     if spec.vararg:
         env[spec.vararg.arg] = UNKNOWN
     if spec.kwarg:
+        named = {one.arg for one in parameters}
         rest = {name: value for name, value in keywords.items() if name not in named}
         env[spec.kwarg.arg] = Mapping(tuple(rest.values()), tuple(rest))
     return env
@@ -230,16 +235,16 @@ def parameter_value(
     return declared
 
 
-def _default(function: FunctionFacts, argument: ast.arg) -> Value:
-    spec = function.node.args
-    both = [*spec.posonlyargs, *spec.args]
-    pairs = [
-        *zip(both[len(both) - len(spec.defaults) :], spec.defaults, strict=True),
-        *zip(spec.kwonlyargs, spec.kw_defaults, strict=True),
-    ]
-    for candidate, default in pairs:
-        if candidate is argument and isinstance(default, ast.Constant):
-            return NONE if default.value is None else Const(default.value)
+def _default(spec: ast.arguments, position: int) -> Value:
+    """The literal default of a parameter by its position, those by keyword counted on."""
+    first_keyword = len(spec.posonlyargs) + len(spec.args)
+    if position >= first_keyword:
+        default = spec.kw_defaults[position - first_keyword]
+    else:
+        number = position - first_keyword + len(spec.defaults)
+        default = spec.defaults[number] if number >= 0 else None
+    if isinstance(default, ast.Constant):
+        return NONE if default.value is None else Const(default.value)
     return UNKNOWN
 
 
@@ -255,13 +260,25 @@ def passed(frame: Frame, cell: str, value: Value, place: ast.expr, call: ast.exp
             (cell, span),
             Pass(
                 cell=cell,
-                value=value,
+                value=_sizes_of(value),
                 span=span,
                 call=frame.module.span(call),
                 caller=frame.where,
             ),
         )
     return with_step(value, Step("passed", cell, span, cell))
+
+
+def _sizes_of(value: Value) -> Value:
+    """The value with nothing known but its sizes: plain data."""
+    if not isinstance(value, Union):
+        return value
+    return Union(
+        tuple(
+            one if isinstance(one.value, Size) else Alternative(UNKNOWN, one.guards)
+            for one in value.alternatives
+        )
+    )
 
 
 def argument_node(node: ast.expr, name: str, position: int) -> ast.expr:

@@ -28,30 +28,22 @@ class Import:
 
 @dataclass(eq=False, slots=True)
 class FunctionFacts:
-    """One function or method."""
+    """One function or method; `kind` is `static`, `class`, `property` or `plain`."""
 
     name: str
     qualname: str
     node: FunctionNode
     module: ModuleFacts
     cls: ClassFacts | None = None
-    decorators: frozenset[str] = frozenset()
-
-    @property
-    def kind(self) -> str:
-        """`static`, `class`, `property` or `plain`."""
-        if "staticmethod" in self.decorators:
-            return "static"
-        if "classmethod" in self.decorators:
-            return "class"
-        if self.decorators & {"property", "cached_property"}:
-            return "property"
-        return "plain"
+    kind: str = "plain"
 
 
 @dataclass(eq=False, slots=True)
 class ClassFacts:
-    """One class: its methods, annotated fields and their defaults."""
+    """One class: its methods, annotated fields and their defaults.
+
+    `linear` and `found` remember what a project answered: its bases, its methods by name.
+    """
 
     name: str
     node: ast.ClassDef
@@ -63,6 +55,9 @@ class ClassFacts:
     stores: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     draft_flag: tuple[str, Span] | None = None
     linear: tuple[ClassFacts, ...] | None = None
+    found: dict[str, FunctionFacts | None] = field(
+        default_factory=dict[str, "FunctionFacts | None"]
+    )
 
 
 Binding = Import | FunctionFacts | ClassFacts | ast.expr
@@ -70,7 +65,10 @@ Binding = Import | FunctionFacts | ClassFacts | ast.expr
 
 @dataclass(eq=False, slots=True)
 class ModuleFacts:
-    """One module: `path` is what reports show, `name` its dotted name."""
+    """One module: `path` is what reports show, `name` its dotted name.
+
+    `resolved` and `named` remember what a project answered for a name and for an annotation.
+    """
 
     name: str
     path: str
@@ -79,10 +77,17 @@ class ModuleFacts:
     bindings: dict[str, Binding | Block] = field(default_factory=dict[str, "Binding | Block"])
     functions: list[FunctionFacts] = field(default_factory=list[FunctionFacts])
     classes: list[ClassFacts] = field(default_factory=list[ClassFacts])
+    resolved: dict[str, Resolved] = field(default_factory=dict[str, "Resolved"])
+    named: dict[ast.expr, ClassFacts | None] = field(
+        default_factory=dict[ast.expr, "ClassFacts | None"]
+    )
 
     def span(self, node: ast.expr | ast.stmt) -> Span:
         """The place of a node, columns from 1."""
         return Span(path=self.path, line=node.lineno, column=node.col_offset + 1)
+
+
+Resolved = None | str | ModuleFacts | ClassFacts | FunctionFacts | tuple[ModuleFacts, ast.expr]
 
 
 def index_module(
@@ -170,12 +175,20 @@ def _index_function(
     node: FunctionNode, module: ModuleFacts, cls: ClassFacts | None, prefix: str
 ) -> None:
     names = frozenset(_last_name(decorator) for decorator in node.decorator_list)
-    facts = FunctionFacts(node.name, prefix + node.name, node, module, cls, names)
+    facts = FunctionFacts(node.name, prefix + node.name, node, module, cls, _kind(names))
     module.functions.append(facts)
     if cls is None:
         module.bindings.setdefault(node.name, facts)
     elif not names & {"setter", "deleter"}:
         cls.methods.setdefault(node.name, facts)
+
+
+def _kind(decorators: frozenset[str]) -> str:
+    if "staticmethod" in decorators:
+        return "static"
+    if "classmethod" in decorators:
+        return "class"
+    return "property" if decorators & {"property", "cached_property"} else "plain"
 
 
 def _index_class(node: ast.ClassDef, module: ModuleFacts, prefix: str, *, top: bool) -> None:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from shapecheck.diagnostics.model import Span
 from shapecheck.static.contracts.lookup import Promises
-from shapecheck.static.facts import EqualityTest, Facts
+from shapecheck.static.facts import EqualityTest, Facts, MeetingKey
+from shapecheck.static.guards import Guard
 from shapecheck.static.heap import Heap
 from shapecheck.static.index import ClassFacts, FunctionFacts, ModuleFacts
 from shapecheck.static.owners import DRAFT
 from shapecheck.static.project import Project
-from shapecheck.static.symbols import Guard, Ownership
+from shapecheck.static.symbols import Ownership
 from shapecheck.static.values import ObjectRef, Value, join
 
 MAX_DEPTH = 6
 ROOT_BUDGET = 20_000
+
+Calls = tuple[int, ...]  # the chain of calls that leads to a frame, by the identity of its nodes
 
 
 @dataclass(eq=False, slots=True)
@@ -45,7 +49,7 @@ class Frame:
     stack: tuple[FunctionFacts, ...] = ()
     scope: dict[str, Value] | None = None
     receiver: Value | None = None
-    calls: tuple[int, ...] = ()
+    calls: Calls = ()
     guards: list[Guard] = field(default_factory=list[Guard])
     tests: list[EqualityTest] = field(default_factory=list[EqualityTest])
     returns: list[tuple[Value, tuple[Guard, ...], Heap]] = field(
@@ -58,6 +62,14 @@ class Frame:
     def where(self) -> str:
         """The qualified name of the function, for messages."""
         return self.function.qualname if self.function else self.module.name
+
+    def guard(self, test: ast.expr, sense: bool) -> Guard:
+        """The guard of a test of this function in one sense, made once."""
+        guards = self.machine.guards
+        known = guards.get((test, sense))
+        if known is None:
+            known = guards[test, sense] = Guard.of(test, sense, self.module.path)
+        return known
 
 
 @dataclass(eq=False, slots=True)
@@ -83,8 +95,23 @@ class Machine:
     summaries: dict[tuple[object, ...], Value] = field(
         default_factory=dict[tuple[object, ...], Value]
     )
+    vague: set[tuple[Span, Calls]] = field(default_factory=set[tuple[Span, Calls]])
+    ways: dict[MeetingKey, Calls] = field(default_factory=dict[MeetingKey, Calls])
+    guards: dict[tuple[ast.expr, bool], Guard] = field(
+        default_factory=dict[tuple[ast.expr, bool], Guard]
+    )
+    writers: dict[tuple[ClassFacts, str], list[FunctionFacts]] = field(
+        default_factory=dict[tuple["ClassFacts", str], list["FunctionFacts"]]
+    )
     budget: int = ROOT_BUDGET
     promises: Promises = field(default_factory=Promises)
+
+    def finish(self) -> None:
+        """Mark the meetings whose rows were not known another time on the same chain of calls."""
+        meetings = self.facts.meetings
+        for key, calls in self.ways.items():
+            if (key[0], calls) in self.vague:
+                meetings[key] = replace(meetings[key], vague=True)
 
     def allocate(
         self, frame: Frame, cls: ClassFacts, owned: Ownership | None, node: ast.expr
@@ -126,8 +153,13 @@ class Machine:
         if attribute in ref.settled and self.selves.get(cls) is not ref:
             return ref.settled[attribute]
         own = self.self_ref(cls)
-        for writer in self._writers(cls, attribute):
-            self.run_root(self, writer, cls)
+        key = (cls, attribute)
+        if key not in self.writers:
+            self.writers[key] = self._writers(cls, attribute)
+        if self.writers[key]:
+            for writer in self.writers[key]:
+                self.run_root(self, writer, cls)
+            self.writers[key] = []  # each runs once
         if own is ref:
             return own.settled.get(attribute)
         return ref.settled.get(attribute, own.settled.get(attribute))

@@ -45,11 +45,11 @@ def judged(entries: Entries, analysis: Analysis) -> Outcome:
         findings=(
             *judge(analysis.facts),
             *analysis.drift,
-            *analysis.unreadable,
-            *analysis.crashes,
+            *analysis.unreadable.values(),
+            *analysis.crashes.values(),
         ),
         counts=_counts(analysis.facts)
-        | {"lines_loaded": analysis.loaded_lines, "contracts": analysis.contracts},
+        | {"lines_loaded": sum(analysis.lines.values()), "contracts": len(analysis.contracts)},
         entries=entries.states,
         loaded=analysis.loaded,
         absent=analysis.absent,
@@ -64,7 +64,7 @@ def _counts(facts: Facts) -> dict[str, int]:
         "dim_reads_with_owner": sum(map(bool, reads)),
         "creations": len(creations),
         "creations_with_owner": sum(creations),
-        "functions": facts.functions,
-        "functions_cut_short": facts.cut_short,
+        "functions": len(facts.functions),
+        "functions_cut_short": len(facts.cut_short),
         "resolved": int(bool(resolved)),
     }

@@ -17,6 +17,7 @@ from shapecheck.static.index import (
     FunctionFacts,
     Import,
     ModuleFacts,
+    Resolved,
     index_definition,
     index_module,
     index_outside,
@@ -37,7 +38,7 @@ class Project:
     unreadable: dict[str, Diagnostic] = field(default_factory=dict[str, Diagnostic])
     texts: dict[str, str] = field(default_factory=dict[str, str])
     absent: set[str] = field(default_factory=set[str])
-    loaded_lines: int = 0
+    lines: dict[str, int] = field(default_factory=dict[str, int])
 
     def add(
         self, source: Source, name: str, *, is_package: bool, whole: bool = False
@@ -68,7 +69,7 @@ class Project:
             self.unreadable[source.path] = error.diagnostic
             return None
         self.modules[name] = facts
-        self.loaded_lines += facts.lines
+        self.lines[source.path] = facts.lines
         return facts
 
     def module(self, name: str) -> ModuleFacts | None:
@@ -96,7 +97,10 @@ class Project:
 
     def resolve(self, module: ModuleFacts, name: str) -> Resolved:
         """What a global name of a module stands for, imports followed."""
-        return self._follow(self.bound(module, name), module, name, set())
+        if name not in module.resolved:
+            binding = self.bound(module, name)
+            module.resolved[name] = self._follow(binding, module, name, set())
+        return module.resolved[name]
 
     def bound(self, module: ModuleFacts, name: str) -> Binding | None:
         """What a module binds a name to; a definition is parsed now if it was not before."""
@@ -156,15 +160,20 @@ class Project:
 
     def method(self, cls: ClassFacts, name: str) -> FunctionFacts | None:
         """The method that an attribute of the class finds."""
-        for one in self.mro(cls):
-            if name in one.methods:
-                return one.methods[name]
-        return None
+        if name not in cls.found:
+            own = (one.methods[name] for one in self.mro(cls) if name in one.methods)
+            cls.found[name] = next(own, None)
+        return cls.found[name]
 
     def class_of(self, module: ModuleFacts, node: ast.expr | None) -> ClassFacts | None:
         """The project class that an annotation or a base names; Optional is looked through."""
         if node is None:
             return None
+        if node not in module.named:
+            module.named[node] = self._class_of(module, node)
+        return module.named[node]
+
+    def _class_of(self, module: ModuleFacts, node: ast.expr) -> ClassFacts | None:
         if isinstance(node, ast.Name):
             found = self.resolve(module, node.id)
             return found if isinstance(found, ClassFacts) else None
@@ -184,9 +193,6 @@ class Project:
         if isinstance(node, ast.BinOp):
             return self.class_of(module, node.left) or self.class_of(module, node.right)
         return None
-
-
-Resolved = None | str | ModuleFacts | ClassFacts | FunctionFacts | tuple[ModuleFacts, ast.expr]
 
 
 def annotation_head(node: ast.expr | None) -> str:

@@ -15,6 +15,7 @@ from shapecheck.static.values import (
     ObjectRef,
     Tensor,
     Value,
+    has_trail,
     join,
     plain_values,
     with_step,
@@ -31,7 +32,9 @@ def store_attribute(
     for ref in targets:
         key = (ref, attribute)
         old = frame.state.heap.values.get(key)
-        if ref.cls is not None:
+        if ref.cls is not None and not has_trail(value):
+            stored = keep_field(frame, ref, attribute, value, node)
+        elif ref.cls is not None:
             step = Step(
                 "stored",
                 f"{ref.cls.name}.{attribute}",

@@ -1,14 +1,19 @@
-"""Abstract values: sizes, tensors, objects and guarded alternatives of them."""
+"""Abstract values: sizes, tensors, objects and guarded alternatives of them.
+
+Values are made by the million and never changed; they are not declared frozen because that makes
+each of them three times as dear.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import product
 from typing import TYPE_CHECKING
 
 from shapecheck.diagnostics.model import Span
-from shapecheck.static.symbols import Guard, Ownership, SizePoly, Step
+from shapecheck.static.guards import Guard
+from shapecheck.static.symbols import Ownership, SizePoly, Step
 
 if TYPE_CHECKING:
     from shapecheck.static.index import ClassFacts, FunctionFacts
@@ -17,21 +22,21 @@ MAX_ALTERNATIVES = 6
 _MAX_COMPARED = 64  # comparing each with each is quadratic in the returns of a function
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Unknown:
     """Nothing is known but perhaps whose it is; it never conflicts with anything."""
 
     owned: Ownership | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Const:
     """A literal: None, a bool, a number or a text."""
 
     value: object
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Size:
     """An integer as a polynomial over owned symbols, with the steps it took so far."""
 
@@ -39,7 +44,7 @@ class Size:
     trail: tuple[Step, ...] = field(default=(), compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class DType:
     """An element type: a literal name, or the dtype of one model's config."""
 
@@ -51,7 +56,7 @@ class DType:
 Axis = Size | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Tensor:
     """A tensor: its axes, or only the last one where the rank is not known.
 
@@ -80,14 +85,14 @@ class Tensor:
         return self.last if index == -1 else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Shape:
     """`x.shape`, which knows as much as the tensor does."""
 
     tensor: Tensor
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Layer:
     """A module of torch.nn that maps the last axis: what it takes, and what it gives."""
 
@@ -96,14 +101,14 @@ class Layer:
     lookup: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Sequence:
     """A tuple or list of known items."""
 
     items: tuple[Value, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Mapping:
     """A dict: the possible values, and the literal keys of a display that has no others."""
 
@@ -133,21 +138,21 @@ class ObjectRef:
     pending: Callable[[], None] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Instance:
     """A reference to one abstract object."""
 
     ref: ObjectRef
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class ClassValue:
     """A class of the project, as a value."""
 
     cls: ClassFacts
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class FunctionValue:
     """A function of the project, bound to a receiver or not; `scope` holds a closure's names."""
 
@@ -156,7 +161,7 @@ class FunctionValue:
     scope: dict[str, Value] | None = field(default=None, compare=False, hash=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class External:
     """A name outside the project (`torch.zeros`), or a bound method of a value (`x.view`)."""
 
@@ -164,14 +169,14 @@ class External:
     receiver: Value | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class ModuleValue:
     """A module of the project, by its dotted name."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Alternative:
     """One possible value and the guards it holds under."""
 
@@ -179,7 +184,7 @@ class Alternative:
     guards: tuple[Guard, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Union:
     """Up to six guarded alternatives."""
 
@@ -213,10 +218,11 @@ def alternatives(value: Value) -> tuple[Alternative, ...]:
     return value.alternatives if isinstance(value, Union) else (Alternative(value),)
 
 
-def plain_values(value: Value) -> Iterator[Plain]:
+def plain_values(value: Value) -> Iterable[Plain]:
     """Every possible plain value."""
-    for alternative in alternatives(value):
-        yield alternative.value
+    if not isinstance(value, Union):
+        return (value,)
+    return [alternative.value for alternative in value.alternatives]
 
 
 def union(choices: Iterable[Alternative]) -> Value:
@@ -244,6 +250,10 @@ def union(choices: Iterable[Alternative]) -> Value:
 
 def _merged(left: Plain, right: Plain) -> Plain | None:
     """One value for both, when they differ in nothing that a size depends on."""
+    if left is right:
+        return left
+    if type(left) is not type(right):
+        return None
     if left == right:
         return left
     if not (isinstance(left, Tensor) and isinstance(right, Tensor)):
@@ -288,7 +298,7 @@ def join(left: Value, right: Value, guard: Guard | None = None) -> Value:
     if left is right or left == right:
         return left
     ours = (guard,) if guard else ()
-    theirs = (Guard(guard.test, not guard.sense, guard.identity),) if guard else ()
+    theirs = (guard.negated(),) if guard else ()
     return union(
         [
             *(Alternative(a.value, _and(a.guards, ours)) for a in alternatives(left)),
@@ -317,8 +327,9 @@ def combine(
 
     `under` holds the guards of the path; those of the combination are added while it runs.
     """
-    if not any(len(alternatives(value)) > 1 or alternatives(value)[0].guards for value in values):
-        return function(tuple(alternatives(value)[0].value for value in values))
+    plain = tuple(value for value in values if not isinstance(value, Union))
+    if len(plain) == len(values):
+        return function(plain)
     results: list[Alternative] = []
     for choices in product(*(alternatives(value) for value in values)):
         guards = tuple(dict.fromkeys(guard for choice in choices for guard in choice.guards))
@@ -340,12 +351,19 @@ def combine(
 
 
 def _contradicts(guards: tuple[Guard, ...]) -> bool:
-    senses: dict[int | str, bool] = {}
+    senses: dict[str, bool] = {}
     return any(senses.setdefault(guard.identity, guard.sense) != guard.sense for guard in guards)
 
 
 def _and(left: tuple[Guard, ...], right: tuple[Guard, ...]) -> tuple[Guard, ...]:
+    if not left or not right:
+        return left or right
     return left + tuple(guard for guard in right if guard not in left)
+
+
+def has_trail(value: Value) -> bool:
+    """Whether a value may hold sizes, whose way `with_step` would make longer."""
+    return isinstance(value, Union | Size | Tensor | DType)
 
 
 def with_step(value: Value, step: Step) -> Value:
