@@ -52,7 +52,7 @@ def _silent(_done: int, _of: int) -> None:
     pass
 
 
-def _work(job: Job[T], connection: Connection, *, tell: bool) -> None:
+def _work(job: Job[object], connection: Connection, *, tell: bool) -> None:
     """The life of a child: the job, its answer, and an end without any clean-up."""
 
     def report(done: int, of: int) -> None:

@@ -6,8 +6,8 @@ import ast
 
 from shapecheck.diagnostics.model import Span
 from shapecheck.dims.expr import Poly
-from shapecheck.static.heap import Heap, join_heaps
 from shapecheck.static.guards import Guard
+from shapecheck.static.heap import Heap, join_heaps
 from shapecheck.static.symbols import Ownership, Symbol, owner_conflict
 from shapecheck.static.values import (
     MAX_ALTERNATIVES,
