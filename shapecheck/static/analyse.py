@@ -5,19 +5,17 @@ from __future__ import annotations
 import gc
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
-from typing import TypeVar
 
 from shapecheck.diagnostics.model import Diagnostic, Span
+from shapecheck.static.analysis import Analysis, together
 from shapecheck.static.contracts.lookup import Promises
 from shapecheck.static.crash import internal_error
 from shapecheck.static.entries import Entries
 from shapecheck.static.expressions import evaluate
-from shapecheck.static.facts import Facts
 from shapecheck.static.functions import call_function, parameter_value
 from shapecheck.static.heap import Heap
 from shapecheck.static.index import ClassFacts, FunctionFacts
@@ -30,47 +28,39 @@ from shapecheck.static.packs.model import Pack
 from shapecheck.static.prefilter import can_work
 from shapecheck.static.project import Project, module_name
 from shapecheck.static.statements import run_body
+from shapecheck.static.units import UnitKey, Units
 from shapecheck.static.values import UNKNOWN, ClassValue, Instance, Value
 from shapecheck.static.workers import Progress, run_jobs
 
 _STACK_BYTES = 512 * 1024 * 1024
 _RECURSION_LIMIT = 30_000
-T = TypeVar("T")
 Part = tuple[tuple[Path, Source], ...]
 
 _MANY_LINES = 4_000  # of entries: below, one process is as fast as two
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Analysis:
-    """What a run found out, before the rules judge it, and which files that rests on: plain data.
-
-    `loaded` are the texts of files by path, `absent` the paths where a module was looked for.
-    """
-
-    facts: Facts
-    lines: Mapping[str, int]
-    unreadable: Mapping[str, Diagnostic]
-    crashes: Mapping[str, Diagnostic]
-    drift: tuple[Diagnostic, ...]
-    contracts: frozenset[tuple[str, Span]]
-    loaded: Mapping[str, str]
-    absent: frozenset[str]
-
-
 def analyse(
-    entries: Entries, progress: Progress | None = None, packs: tuple[Pack, ...] = ()
+    entries: Entries,
+    progress: Progress | None = None,
+    packs: tuple[Pack, ...] = (),
+    only: frozenset[UnitKey] | None = None,
 ) -> Analysis:
     """Analyse the entries; imports inside their root are followed when needed.
 
     `packs` say about the code below that root what its source does not.
     `progress` hears how many of the functions are done.
+    `only` leaves out every unit but these and what they ask for.
     """
+    paths = None if only is None else {path for path, _, _ in only}
+    parts = _parts(entries)
+    if paths is not None:
+        parts = [tuple(one for one in part if one[1].path in paths) for part in parts]
+        parts = [part for part in parts if part] or [()]
     jobs = [
-        partial(_with_room, entries, part, packs, first=not number)
-        for number, part in enumerate(_parts(entries))
+        partial(_with_room, entries, part, packs, only, first=not number)
+        for number, part in enumerate(parts)
     ]
-    return _together(run_jobs(jobs, progress))
+    return together(run_jobs(jobs, progress))
 
 
 def _parts(entries: Entries) -> list[Part]:
@@ -85,40 +75,21 @@ def _parts(entries: Entries) -> list[Part]:
     return [part for part in (entries.kept[:middle], entries.kept[middle:]) if part]
 
 
-def _together(parts: list[Analysis]) -> Analysis:
-    """The parts as one; what two of them saw is as the first of them saw it."""
-    first, *others = parts
-    for other in others:
-        first.facts.add(other.facts)
-    return Analysis(
-        facts=first.facts,
-        lines=_merged(one.lines for one in parts),
-        unreadable=_merged(one.unreadable for one in parts),
-        crashes=_merged(one.crashes for one in parts),
-        drift=tuple(fault for one in parts for fault in one.drift),
-        contracts=frozenset[tuple[str, Span]]().union(*(one.contracts for one in parts)),
-        loaded=_merged(one.loaded for one in parts),
-        absent=frozenset[str]().union(*(one.absent for one in parts)),
-    )
-
-
-def _merged(parts: Iterable[Mapping[str, T]]) -> dict[str, T]:
-    """The first of each key, sorted by key."""
-    first: dict[str, T] = {}
-    for part in parts:
-        first = {**part, **first}
-    return dict(sorted(first.items()))
-
-
 def _with_room(
-    entries: Entries, part: Part, packs: tuple[Pack, ...], progress: Progress, *, first: bool
+    entries: Entries,
+    part: Part,
+    packs: tuple[Pack, ...],
+    only: frozenset[UnitKey] | None,
+    progress: Progress,
+    *,
+    first: bool,
 ) -> Analysis:
     """The analysis of one part, with more stack than the main thread may have."""
     box: list[Analysis | BaseException] = []
 
     def work() -> None:
         try:
-            box.append(_analyse(entries, part, packs, progress, first=first))
+            box.append(_analyse(entries, part, packs, only, progress, first=first))
         except BaseException as error:  # re-raised below, in the caller's thread
             box.append(error)
 
@@ -143,7 +114,13 @@ def _with_room(
 
 
 def _analyse(
-    entries: Entries, part: Part, packs: tuple[Pack, ...], progress: Progress, *, first: bool
+    entries: Entries,
+    part: Part,
+    packs: tuple[Pack, ...],
+    only: frozenset[UnitKey] | None,
+    progress: Progress,
+    *,
+    first: bool,
 ) -> Analysis:
     project = Project(entries.root, unreadable=dict(entries.unreadable))
     promises = Promises.of(packs)
@@ -161,13 +138,16 @@ def _analyse(
         if facts is not None and source.path in mine:
             text = split_lines(source.text)
             roots += [one for one in facts.functions if is_root(_segment(one, text))]
-    machine = Machine(project, Facts(), run_body, run_root, evaluate, call_function)
+    machine = Machine(project, run_body, run_root, evaluate, call_function)
     machine.promises = promises
     for number, function in enumerate(roots):
         progress(number, len(roots))
         try:
-            for fact in unused_indices(function):
-                machine.facts.unused_indices.setdefault(fact.span, fact)
+            unit = _unit(function, function.cls)
+            if only is not None and unit not in only:
+                continue
+            found = machine.segment(unit).unused_indices
+            found |= {fact.span: fact for fact in unused_indices(function)}
             run_root(machine, function, function.cls)
         except Exception as error:  # as above
             path = function.module.path
@@ -175,7 +155,7 @@ def _analyse(
             crashes.setdefault(path, internal_error(error, function.qualname, span))
     machine.finish()
     return Analysis(
-        facts=machine.facts,
+        units=Units(segments=tuple(filter(None, machine.segments)), bases=machine.bases).closed(),
         lines=project.lines,
         unreadable=project.unreadable,
         crashes=crashes,
@@ -195,15 +175,23 @@ def _segment(function: FunctionFacts, text: list[str]) -> str:
     return "\n".join(text[function.node.lineno - 1 : function.node.end_lineno])
 
 
+def _unit(function: FunctionFacts, cls: ClassFacts | None) -> UnitKey:
+    return function.module.path, function.qualname, cls.name if cls else ""
+
+
 def run_root(machine: Machine, function: FunctionFacts, cls: ClassFacts | None) -> None:
     """Interpret a function once with nothing known but types, names and its class's owner."""
+    unit = _unit(function, cls)
+    machine.basis.add(unit)
     key = (function, cls)
     if key in machine.done:
         return
     machine.done.add(key)
     saved, machine.budget = machine.budget, ROOT_BUDGET
-    name = (function.module.path, function.qualname, cls.name if cls else "")
-    machine.facts.functions.add(name)
+    outer, machine.unit = machine.unit, unit
+    asked, machine.basis = machine.basis, {unit[:2]}
+    machine.facts = machine.segment(unit)
+    machine.facts.functions.add(unit)
     receiver = _receiver(machine, function, cls)
     frame = Frame(
         machine,
@@ -218,14 +206,18 @@ def run_root(machine: Machine, function: FunctionFacts, cls: ClassFacts | None) 
         (id(function), id(cls)),
     )
     frame.acting = receiver.ref.owned if isinstance(receiver, Instance) else None
-    frame.state.env.update(_parameters(frame, function, receiver))
     try:
+        frame.state.env.update(_parameters(frame, function, receiver))
         run_body(frame)
     except RecursionError:
-        machine.facts.cut_short.add(name)
-    if machine.budget <= 0:
-        machine.facts.cut_short.add(name)
-    machine.budget = saved
+        machine.facts.cut_short.add(unit)
+    finally:
+        if machine.budget <= 0:
+            machine.facts.cut_short.add(unit)
+        machine.budget = saved
+        machine.bases[unit] = frozenset((*machine.bases.get(unit, ()), *machine.basis))
+        machine.unit, machine.basis = outer, asked
+        machine.facts = machine.segment(outer)
 
 
 def _receiver(machine: Machine, function: FunctionFacts, cls: ClassFacts | None) -> Value | None:

@@ -182,6 +182,9 @@ class Facts:
     functions: set[tuple[str, str, str]] = field(default_factory=set[tuple[str, str, str]])
     cut_short: set[tuple[str, str, str]] = field(default_factory=set[tuple[str, str, str]])
 
+    def __bool__(self) -> bool:
+        return any(getattr(self, one.name) for one in fields(self))
+
     def add(self, later: Facts) -> None:
         """Everything that `later` observed as well, as if it had been observed from here on."""
         for one in fields(self):

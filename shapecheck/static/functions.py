@@ -68,7 +68,9 @@ def call_function(
     env = bind(frame, function, receiver, arguments, keywords, node)
     key = _summary_key(function, receiver, env)
     if key is not None and key in machine.summaries:
-        return _returned(frame, function, machine.summaries[key], node)
+        known, basis = machine.summaries[key]
+        machine.basis.add(basis)
+        return _returned(frame, function, known, node)
     inner = Frame(
         machine,
         function.module,
@@ -83,11 +85,18 @@ def call_function(
         list(frame.guards),
         acting=_owner_at_work(receiver) or frame.acting,
     )
+    body = (function.module.path, function.qualname)
+    if key is None:
+        machine.basis.add(body)
+        result = machine.run_body(inner)
+        frame.state.heap = inner.state.heap
+        return _returned(frame, function, result, node)
     before = frame.state.heap.log
-    result = machine.run_body(inner)
+    with machine.resting_on(body) as basis:
+        result = machine.run_body(inner)
     frame.state.heap = inner.state.heap
-    if key is not None and frame.state.heap.log is before and machine.budget > 0:
-        machine.summaries[key] = result
+    if frame.state.heap.log is before and machine.budget > 0:
+        machine.summaries[key] = result, basis[0]
     return _returned(frame, function, result, node)
 
 

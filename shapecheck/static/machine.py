@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from shapecheck.diagnostics.model import Span
@@ -15,6 +16,7 @@ from shapecheck.static.index import ClassFacts, FunctionFacts, ModuleFacts
 from shapecheck.static.owners import DRAFT
 from shapecheck.static.project import Project
 from shapecheck.static.symbols import Ownership
+from shapecheck.static.units import Basis, Body, Segment, UnitKey
 from shapecheck.static.values import ObjectRef, Value, join
 
 MAX_DEPTH = 6
@@ -74,10 +76,13 @@ class Frame:
 
 @dataclass(eq=False, slots=True)
 class Machine:
-    """What every frame shares."""
+    """What every frame shares.
+
+    `facts` and `basis` are those of the unit that is being interpreted, `bases` and `segments`
+    those of every unit.
+    """
 
     project: Project
-    facts: Facts
     run_body: Callable[[Frame], Value]
     run_root: Callable[[Machine, FunctionFacts, ClassFacts | None], None]
     evaluate: Callable[[Frame, ast.expr], Value]
@@ -92,11 +97,18 @@ class Machine:
     sites: dict[tuple[object, ...], ObjectRef] = field(
         default_factory=dict[tuple[object, ...], ObjectRef]
     )
-    summaries: dict[tuple[object, ...], Value] = field(
-        default_factory=dict[tuple[object, ...], Value]
+    summaries: dict[tuple[object, ...], tuple[Value, Basis]] = field(
+        default_factory=dict[tuple[object, ...], tuple[Value, "Basis"]]
     )
+    facts: Facts = field(default_factory=Facts)
+    unit: UnitKey = ("", "", "")
     vague: set[tuple[Span, Calls]] = field(default_factory=set[tuple[Span, Calls]])
-    ways: dict[MeetingKey, Calls] = field(default_factory=dict[MeetingKey, Calls])
+    ways: list[tuple[Facts, MeetingKey, Calls]] = field(
+        default_factory=list[tuple[Facts, MeetingKey, Calls]]
+    )
+    basis: set[Body | UnitKey | Basis] = field(default_factory=set["Body | UnitKey | Basis"])
+    bases: dict[UnitKey, Basis] = field(default_factory=dict[UnitKey, "Basis"])
+    segments: list[Segment] = field(default_factory=list[Segment])
     guards: dict[tuple[ast.expr, bool], Guard] = field(
         default_factory=dict[tuple[ast.expr, bool], Guard]
     )
@@ -108,10 +120,29 @@ class Machine:
 
     def finish(self) -> None:
         """Mark the meetings whose rows were not known another time on the same chain of calls."""
-        meetings = self.facts.meetings
-        for key, calls in self.ways.items():
+        for facts, key, calls in self.ways:
             if (key[0], calls) in self.vague:
-                meetings[key] = replace(meetings[key], vague=True)
+                facts.meetings[key] = replace(facts.meetings[key], vague=True)
+
+    @contextmanager
+    def resting_on(self, body: Body) -> Generator[list[Basis]]:
+        """Collects in the list, when the context ends, what the code in it rested on."""
+        outer: set[Body | UnitKey | Basis] = self.basis
+        inner: set[Body | UnitKey | Basis] = {body}
+        self.basis = inner
+        collected: list[Basis] = []
+        try:
+            yield collected
+        finally:
+            collected.append(frozenset(inner))
+            outer.add(collected[0])
+            self.basis = outer
+
+    def segment(self, unit: UnitKey) -> Facts:
+        """A place for what this unit sees from here on."""
+        seen = Facts()
+        self.segments.append(Segment(unit, known=seen))
+        return seen
 
     def allocate(
         self, frame: Frame, cls: ClassFacts, owned: Ownership | None, node: ast.expr
@@ -148,6 +179,8 @@ class Machine:
         cls = ref.cls
         if ref.pending is not None:
             ref.pending()
+        if ref.basis is not None:
+            self.basis.add(ref.basis)
         if cls is None:
             return ref.settled.get(attribute)
         if attribute in ref.settled and self.selves.get(cls) is not ref:
@@ -156,10 +189,8 @@ class Machine:
         key = (cls, attribute)
         if key not in self.writers:
             self.writers[key] = self._writers(cls, attribute)
-        if self.writers[key]:
-            for writer in self.writers[key]:
-                self.run_root(self, writer, cls)
-            self.writers[key] = []  # each runs once
+        for writer in self.writers[key]:
+            self.run_root(self, writer, cls)
         if own is ref:
             return own.settled.get(attribute)
         return ref.settled.get(attribute, own.settled.get(attribute))

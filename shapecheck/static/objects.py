@@ -78,9 +78,11 @@ def _postpone(frame: Frame, init: FunctionFacts, made: Instance, env: dict[str, 
         if depth >= MAX_DEPTH or machine.budget <= 0:
             return
         state = State(env, heap.fork())
-        machine.run_body(
-            Frame(machine, init.module, init, init.cls, state, depth, stack, None, made, calls)
-        )
+        with machine.resting_on((init.module.path, init.qualname)) as basis:
+            machine.run_body(
+                Frame(machine, init.module, init, init.cls, state, depth, stack, None, made, calls)
+            )
+        made.ref.basis = basis[0]
 
     made.ref.pending = run
 

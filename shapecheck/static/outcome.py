@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from shapecheck.diagnostics.model import Diagnostic
-from shapecheck.static.analyse import Analysis
+from shapecheck.static.analysis import Analysis
 from shapecheck.static.entries import Entries
 from shapecheck.static.facts import Facts
 
@@ -41,14 +41,15 @@ def judged(entries: Entries, analysis: Analysis) -> Outcome:
     # The registry imports this package's facts; it is needed only for judging.
     from shapecheck.rules.registry import judge
 
+    facts = analysis.units.facts()
     return Outcome(
         findings=(
-            *judge(analysis.facts),
+            *judge(facts),
             *analysis.drift,
             *analysis.unreadable.values(),
             *analysis.crashes.values(),
         ),
-        counts=_counts(analysis.facts)
+        counts=_counts(facts)
         | {"lines_loaded": sum(analysis.lines.values()), "contracts": len(analysis.contracts)},
         entries=entries.states,
         loaded=analysis.loaded,

@@ -17,6 +17,7 @@ from shapecheck.static.symbols import Ownership, SizePoly, Step
 
 if TYPE_CHECKING:
     from shapecheck.static.index import ClassFacts, FunctionFacts
+    from shapecheck.static.units import Basis
 
 MAX_ALTERNATIVES = 6
 _MAX_COMPARED = 64  # comparing each with each is quadratic in the returns of a function
@@ -125,7 +126,8 @@ class ObjectRef:
     """The identity of one abstract object; `settled` is its cell of every field ever stored.
 
     `entry` objects come from outside the analysed call (parameters and what hangs off them);
-    `pending` runs the constructor, which waits until a field is asked for.
+    `pending` runs the constructor, which waits until a field is asked for; `basis` is what the
+    constructor then rested on.
     """
 
     cls: ClassFacts | None
@@ -136,6 +138,7 @@ class ObjectRef:
     settled: dict[str, Value] = field(default_factory=dict[str, "Value"])
     children: dict[str, Value] = field(default_factory=dict[str, "Value"])
     pending: Callable[[], None] | None = None
+    basis: Basis | None = None
 
 
 @dataclass(unsafe_hash=True, slots=True)

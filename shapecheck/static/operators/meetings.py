@@ -72,7 +72,7 @@ def meet(
     key = (span, left, right, single)
     if key in frame.machine.facts.meetings:
         return
-    frame.machine.ways[key] = frame.calls
+    frame.machine.ways.append((frame.machine.facts, key, frame.calls))
     frame.machine.facts.meetings[key] = Meeting(
         operator=operator,
         left=left,
