@@ -18,7 +18,7 @@ from shapecheck.static.outcome import Outcome, judged
 from shapecheck.static.packs.choose import choose_packs
 from shapecheck.static.packs.model import Pack
 from shapecheck.static.release import fetch, parse_release
-from shapecheck.static.result_cache import ResultCache, cache_key, texts_now
+from shapecheck.static.result_cache import ResultCache, brought_up, cache_key, texts_now
 from shapecheck.static.suppressions import apply_suppressions
 from shapecheck.static.update import updated
 from shapecheck.static.workers import Progress
@@ -180,7 +180,7 @@ def _outcome(
     kept = cache.earlier(key)
     now = texts_now(kept, entries) if kept is not None else None
     if kept is not None and now is not None:
-        outcome = cache.still(key, kept, now, is_root)
+        outcome = brought_up(kept, now, is_root)
         if outcome is not None:
             return outcome, True
         earlier = cache.analysis(key, kept)

@@ -23,7 +23,7 @@ from shapecheck.static.cache_file import read_checked, write_checked
 from shapecheck.static.codec import FACTS, CodecError, decode, encode
 from shapecheck.static.entries import Entries
 from shapecheck.static.layout import Place, moves
-from shapecheck.static.loader import UnreadableFileError, read_source
+from shapecheck.static.loader import UnreadableFileError, read_source, split_lines
 from shapecheck.static.outcome import Outcome
 from shapecheck.static.units import Segment, Units
 
@@ -43,8 +43,8 @@ class ResultCache:
     def get(self, key: str, entries: Entries, is_root: Callable[[str], bool]) -> Outcome | None:
         """The outcome of this key if it still holds, else None; `is_root` as in `moves`."""
         kept = self.earlier(key)
-        now = kept and texts_now(kept, entries)
-        return self.still(key, kept, now, is_root) if kept and now is not None else None
+        now = texts_now(kept, entries) if kept is not None else None
+        return brought_up(kept, now, is_root) if kept is not None and now is not None else None
 
     def earlier(self, key: str) -> Outcome | None:
         """The outcome that was kept last, whether it still holds or not."""
@@ -55,16 +55,6 @@ class ResultCache:
             return _decode(json.loads(body))
         except (ValueError, KeyError, TypeError, AttributeError):
             return None
-
-    def still(
-        self, key: str, kept: Outcome, now: Mapping[str, str], is_root: Callable[[str], bool]
-    ) -> Outcome | None:
-        """The outcome for the texts as they are `now`, if they mean the same."""
-        outcome = _brought_up(kept, now, is_root)
-        if outcome is not None and outcome is not kept:
-            self._units(key).unlink(missing_ok=True)  # their places are those of the old texts
-            self.put(key, outcome)
-        return outcome
 
     def analysis(self, key: str, kept: Outcome) -> Analysis | None:
         """The analysis behind an outcome that was kept."""
@@ -144,10 +134,13 @@ def texts_now(outcome: Outcome, entries: Entries) -> dict[str, str] | None:
     return now
 
 
-def _brought_up(
+def brought_up(
     outcome: Outcome, now: Mapping[str, str], is_root: Callable[[str], bool]
 ) -> Outcome | None:
-    """The outcome for these texts, or None when it has to be found out anew."""
+    """The outcome for these texts, or None when it has to be found out anew.
+
+    What is kept stays as it was: the analysis beside it is of the same texts.
+    """
     moved: dict[str, Mapping[Place, Place]] = {}
     for path, old in outcome.loaded.items():
         if now[path] != old:
@@ -161,7 +154,13 @@ def _brought_up(
         findings = tuple(_carried(one, moved) for one in outcome.findings)
     except KeyError:  # a place that is not a node's, such as the line of a syntax error
         return None
-    return replace(outcome, findings=findings, loaded=now)
+    lines = sum(_lines(now[path]) - _lines(outcome.loaded[path]) for path in moved)
+    counts = {**outcome.counts, "lines_loaded": outcome.counts["lines_loaded"] + lines}
+    return replace(outcome, findings=findings, counts=counts, loaded=now)
+
+
+def _lines(text: str) -> int:
+    return len(split_lines(text))
 
 
 def _text(root: Path, path: str) -> str | None:
