@@ -28,7 +28,7 @@ from shapecheck.static.packs.model import Pack
 from shapecheck.static.prefilter import can_work
 from shapecheck.static.project import Project, module_name
 from shapecheck.static.statements import run_body
-from shapecheck.static.units import UnitKey, Units
+from shapecheck.static.units import Basis, Body, UnitKey, Units
 from shapecheck.static.values import UNKNOWN, ClassValue, Instance, Value
 from shapecheck.static.workers import Progress, run_jobs
 
@@ -189,7 +189,7 @@ def run_root(machine: Machine, function: FunctionFacts, cls: ClassFacts | None) 
     machine.done.add(key)
     saved, machine.budget = machine.budget, ROOT_BUDGET
     outer, machine.unit = machine.unit, unit
-    asked, machine.basis = machine.basis, {unit[:2]}
+    asked, machine.basis = machine.basis, set[Body | UnitKey | Basis]((unit[:2],))
     machine.facts = machine.segment(unit)
     machine.facts.functions.add(unit)
     receiver = _receiver(machine, function, cls)

@@ -39,7 +39,7 @@ def run_jobs(jobs: Sequence[Job[T]], progress: Progress | None = None) -> list[T
                 _work(job, theirs, tell=progress is not None)
             theirs.close()
             running[pid] = mine
-        return _gather(list(running.values()), progress)
+        return cast("list[T]", _gather(list(running.values()), progress))
     finally:
         for pid, connection in running.items():
             connection.close()
@@ -69,8 +69,8 @@ def _work(job: Job[object], connection: Connection, *, tell: bool) -> None:
         os._exit(0)
 
 
-def _gather(connections: list[Connection], progress: Progress | None) -> list[T]:
-    results: dict[Connection, T] = {}
+def _gather(connections: list[Connection], progress: Progress | None) -> list[object]:
+    results: dict[Connection, object] = {}
     shares = dict.fromkeys(connections, (0, 0))
     while len(results) < len(connections):
         for one in wait([each for each in connections if each not in results]):

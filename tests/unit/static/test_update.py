@@ -1,4 +1,4 @@
-"""After bodies were edited only what rests on them is redone, and the report is that of a new run."""
+"""After an edit of bodies only what rests on them is redone; the report is that of a new run."""
 
 from __future__ import annotations
 
