@@ -97,6 +97,8 @@ def _hidden(match: re.Match[str]) -> str:
 
 def _imports(block: str) -> list[str] | None:
     """The import statements in a definition, or None where not all of them are seen."""
+    if "import" not in block:
+        return []
     expected = len(_ANY_IMPORT.findall(block))
     if not expected:
         return []
