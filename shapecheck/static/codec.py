@@ -10,7 +10,7 @@ import ast
 import io
 import pickle
 from collections.abc import Callable, Iterable
-from typing import cast
+from typing import TypeGuard, cast
 
 from shapecheck.diagnostics.model import Span
 from shapecheck.dims.expr import Poly
@@ -20,10 +20,15 @@ from shapecheck.static.guards import Guard, Test
 from shapecheck.static.symbols import Ownership, Step, Symbol
 from shapecheck.static.values import Alternative, Const, DType, Size, Tensor, Union, Unknown
 
+
+def _is_made_in(thing: object, module: str) -> TypeGuard[type]:
+    return isinstance(thing, type) and thing.__module__ == module
+
+
 FACTS: tuple[type, ...] = (
     *(Promise, Case, Guard, Test, Ownership, Step, Symbol, Poly),
     *(Alternative, Const, DType, Size, Tensor, Union, Unknown),
-    *(one for one in vars(facts).values() if getattr(one, "__module__", "") == facts.__name__),
+    *(one for one in vars(facts).values() if _is_made_in(one, facts.__name__)),
 )
 Move = Callable[[str, int], int]  # a path and a line to where it is now; KeyError: nowhere
 _Place = tuple[str, int, int]
