@@ -191,7 +191,8 @@ def run_root(machine: Machine, function: FunctionFacts, cls: ClassFacts | None) 
     outer, machine.unit = machine.unit, unit
     asked, machine.basis = machine.basis, set[Body | UnitKey | Basis]((unit[:2],))
     machine.facts = machine.segment(unit)
-    machine.facts.functions.add(unit)
+    place = function.module.span(function.node), unit[2]
+    machine.facts.functions.add(place)
     receiver = _receiver(machine, function, cls)
     frame = Frame(
         machine,
@@ -210,10 +211,10 @@ def run_root(machine: Machine, function: FunctionFacts, cls: ClassFacts | None) 
         frame.state.env.update(_parameters(frame, function, receiver))
         run_body(frame)
     except RecursionError:
-        machine.facts.cut_short.add(unit)
+        machine.facts.cut_short.add(place)
     finally:
         if machine.budget <= 0:
-            machine.facts.cut_short.add(unit)
+            machine.facts.cut_short.add(place)
         machine.budget = saved
         machine.bases[unit] = frozenset((*machine.bases.get(unit, ()), *machine.basis))
         machine.unit, machine.basis = outer, asked

@@ -156,7 +156,7 @@ class Facts:
     """Everything one run observed, in the order of observation, without repetition.
 
     Plain data, so that it can be sent and kept; `functions` are those interpreted on their own,
-    by path, name and class.
+    by place and class.
     """
 
     passes: dict[tuple[str, Span], Pass] = field(default_factory=dict[tuple[str, Span], Pass])
@@ -179,8 +179,8 @@ class Facts:
     ranked: dict[str, Span] = field(default_factory=dict[str, Span])
     dim_reads: dict[Span, str] = field(default_factory=dict[Span, str])
     creations: dict[Span, bool] = field(default_factory=dict[Span, bool])
-    functions: set[tuple[str, str, str]] = field(default_factory=set[tuple[str, str, str]])
-    cut_short: set[tuple[str, str, str]] = field(default_factory=set[tuple[str, str, str]])
+    functions: set[tuple[Span, str]] = field(default_factory=set[tuple[Span, str]])
+    cut_short: set[tuple[Span, str]] = field(default_factory=set[tuple[Span, str]])
 
     def __bool__(self) -> bool:
         return any(getattr(self, one.name) for one in fields(self))

@@ -95,7 +95,9 @@ def _measure(
     root: Path, tree: Path, cache: Path, pyrefly: str, chosen: list[str], rounds: int
 ) -> dict[str, object]:
     lint = [sys.executable, "-m", "shapecheck", "lint"]
-    results: dict[str, object] = {"pyrefly": _version(pyrefly)}
+    # Both contenders slow down beside other work, but not alike: the load belongs to the figures.
+    load = [round(one, 1) for one in os.getloadavg()]
+    results: dict[str, object] = {"pyrefly": _version(pyrefly), "load before": load}
     limits: dict[str, bool] = {}
     for name in chosen:
         folder = FOLDERS[name]
