@@ -2,4 +2,8 @@
 
 from shapecheck import declare
 
+declare("nodes", owner="batch", meaning="rows of a request that are judged, whatever the width")
+declare("law_vocab", owner="batch", meaning="vocabulary of the law in hand, target's or draft's")
+declare("block_rows", owner="batch", meaning="query rows of each request in a uniform forward")
+declare("window", owner="batch", meaning="table columns read or written for each request")
 declare("draft_tail", owner="algorithm", meaning="draft slots of a whole draft loop: (S-1)*K")

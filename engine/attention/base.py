@@ -14,10 +14,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+from jaxtyping import Bool, Int64
 from torch import Tensor
 
+import engine.vocabulary  # noqa: F401  declares the engine's own axis names
 from engine.kv.pool import KVPool
 from engine.kv.table import RequestTable
+from shapecheck import carrier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,20 +35,21 @@ class Ragged:
     extend_lens: tuple[int, ...]
 
 
+@carrier
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """R rows of each request; ids and lengths are int64, the mask is bool.
+    """R rows of each request.
 
     Row r of request b writes its K/V to slots[b, r] and reads table columns [0, prefix_lens[b])
     and those tail_slots[b, w] for which mask[b, r, w]. `max_prefix` bounds prefix_lens and is
     known without asking the device.
     """
 
-    req_rows_B: Tensor
-    prefix_lens_B: Tensor
-    slots_BR: Tensor
-    tail_slots_BW: Tensor
-    mask_BRW: Tensor
+    req_rows_B: Int64[Tensor, "bs"]
+    prefix_lens_B: Int64[Tensor, "bs"]
+    slots_BR: Int64[Tensor, "bs block_rows"]
+    tail_slots_BW: Int64[Tensor, "bs window"]
+    mask_BRW: Bool[Tensor, "bs block_rows window"]
     max_prefix: int
 
 

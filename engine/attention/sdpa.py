@@ -14,6 +14,7 @@ from torch import Tensor
 
 from engine.attention.base import AttentionBackend, AttentionPlan, Block, Ragged
 from engine.kv.pool import KVPool
+from shapecheck import contract
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +108,7 @@ class SdpaBackend(AttentionBackend):
             start += extend
         return _RaggedPlan(self.pool, torch.cat(written), segments)
 
+    @contract
     def plan_block(self, work: Block) -> AttentionPlan:
         requests = work.slots_BR.shape[0]
         if not requests:

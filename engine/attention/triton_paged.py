@@ -20,6 +20,7 @@ from engine.kernels.prefill_attention import prefill_attention
 from engine.kv.pool import KVPool
 from engine.kv.table import RequestTable
 from engine.transfer import to_device
+from shapecheck import contract
 
 WIDEST_TAIL = 64
 """A row's tail mask is one word."""
@@ -150,6 +151,7 @@ class TritonBackend(AttentionBackend):
             longest=max(work.extend_lens),
         )
 
+    @contract
     def plan_block(self, work: Block) -> AttentionPlan:
         requests, tail = work.tail_slots_BW.shape
         if not requests:

@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+from jaxtyping import Int64
 from torch import Tensor
 
+import engine.vocabulary  # noqa: F401  declares the engine's own axis names
 from engine.errors import EngineError
 from engine.kv.allocate import zeros
 from engine.transfer import to_device
+from shapecheck import contract
 
 PAD_ROW = 0
 
@@ -69,10 +72,9 @@ class RequestTable:
         """The slots of positions [start, end): reads the device, so not for the hot path."""
         return self.slots_PM[row, start:end].tolist()
 
-    def assign(self, rows_B: Tensor, columns_BW: Tensor, slots_BW: Tensor) -> None:
-        """These positions of these rows are held by these slots, on the device."""
-        self.slots_PM[rows_B[:, None], columns_BW] = slots_BW
-
-    def columns_of(self, rows_B: Tensor, columns_BW: Tensor) -> Tensor:
+    @contract
+    def columns_of(
+        self, rows_B: Int64[Tensor, "bs"], columns_BW: Int64[Tensor, "bs window"]
+    ) -> Int64[Tensor, "bs window"]:
         """(B,) rows and (B, W) positions -> (B, W) slot ids, on the device."""
         return self.slots_PM[rows_B[:, None], columns_BW]

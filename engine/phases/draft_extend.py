@@ -7,6 +7,7 @@ Vd draft vocabulary
 from collections.abc import Callable
 
 import torch
+from jaxtyping import Int64
 
 from engine.attention.base import AttentionBackend, Block
 from engine.carriers import DraftState, ExtendRows, PrefillExtendInput, VerifyExtendInput
@@ -88,11 +89,12 @@ class DraftExtend:
         bonus = batch.input_ids.index_select(0, batch.select_index)
         return self._state(selected, bonus, batch.seq_lens + batch.accept_lens, sampling)
 
+    @contract(phase="draft_extend")
     def _state(
         self,
         rows: ExtendRows,
-        bonus_B: torch.Tensor,
-        roots_B: torch.Tensor,
+        bonus_B: Int64[torch.Tensor, "bs"],
+        roots_B: Int64[torch.Tensor, "bs"],
         sampling: BatchSampling,
     ) -> DraftState:
         first = self.candidates.root(rows.logits, roots_B, sampling)

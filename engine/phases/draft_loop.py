@@ -20,7 +20,7 @@ from engine.proposers.candidates import Candidates
 from engine.sampling import HotVocab, RootLaw, StepLaw, TreeLaw
 from engine.sampling.batch import BatchSampling
 from engine.tree import BuiltTree, Frontier, first_level
-from shapecheck import Dims
+from shapecheck import Dims, contract
 
 
 class StepForward:
@@ -104,7 +104,7 @@ class DraftLoop:
                 req_rows_index=roots.req_rows_index,
                 max_seq_len=roots.max_seq_len,
             )
-            found = self.forward(batch)
+            found = self._forward(batch)
             children = self.candidates.step(found.logits, roots.seq_lens, sampling, step=step)
             tokens_RK = self.vocab.target_ids(children.tokens)
             level, frontier = self.ops.next_level(frontier, children.scores, tokens_RK, step=step)
@@ -122,6 +122,10 @@ class DraftLoop:
             drawn=law is not None,
         )
         return self._tree(built, roots, _tree_law(law, laws, built.law_columns))
+
+    @contract(phase="draft_decode")
+    def _forward(self, batch: DraftStep) -> StepRows:
+        return self.forward(batch)
 
     def _nothing_seen(self, requests: int) -> Tensor:
         size = (requests, self.dims["topk"], self.tail)

@@ -19,6 +19,7 @@ from engine.phases.accept import AcceptChosen
 from engine.proposers.base import Parts, Proposer
 from engine.sampling.batch import BatchSampling
 from engine.tree import chain_structure
+from shapecheck import contract
 
 
 class ChainProposer(Proposer):
@@ -38,9 +39,11 @@ class ChainProposer(Proposer):
         """Nodes of the chain, the bonus token included."""
         return self.dims["num_draft_tokens"]
 
+    @contract(phase="draft_extend")
     def after_prefill(self, batch: PrefillExtendInput, sampling: BatchSampling) -> DraftState:
         return self._state(batch.input_ids.index_select(0, batch.select_index))
 
+    @contract(phase="draft_extend")
     def after_verify(self, batch: VerifyExtendInput, sampling: BatchSampling) -> DraftState:
         return self._state(batch.input_ids.index_select(0, batch.select_index))
 

@@ -8,6 +8,7 @@ from engine.models.base import DraftModel, Hidden
 from engine.models.eagle import Eagle3
 from engine.proposers.model import ModelProposer
 from engine.sampling import HotVocab
+from shapecheck import contract
 
 
 class EagleProposer(ModelProposer):
@@ -32,6 +33,7 @@ class Eagle3Proposer(ModelProposer):
         assert hidden.aux_TX is not None, "the target was built without aux layers"
         return hidden.aux_TX
 
+    @contract
     def vocab_of(self, draft: DraftModel) -> HotVocab:
         assert isinstance(draft, Eagle3), "EAGLE-3 runs an EAGLE-3 head"
         return HotVocab.from_offsets(draft.d2t, target_vocab=self.dims["target_vocab"])

@@ -82,6 +82,7 @@ class ModelProposer(Proposer):
 
         return ChosenLoop(dims=parts.dims, forward=parts.graphs.wrap(forward, DraftRootsBuffers))
 
+    @contract
     def vocab_of(self, draft: DraftModel) -> HotVocab:
         """How draft ids become target ids: as they are unless overridden."""
         return HotVocab.whole(self.dims["target_vocab"], device=self.device)

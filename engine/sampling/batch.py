@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
+from jaxtyping import Bool, Float32, Int64
 from torch import Tensor
 
 from engine.sampling.coins import Stream, coins
@@ -11,7 +12,7 @@ from engine.sampling.controls import BatchControls
 from engine.sampling.draw import draw
 from engine.sampling.filters import sampling_law
 from engine.sampling.penalties import TokenCounts, penalise
-from shapecheck import carrier
+from shapecheck import carrier, contract
 
 
 @carrier
@@ -23,11 +24,18 @@ class BatchSampling:
     counts: TokenCounts | None
 
     @classmethod
+    @contract(phase="idle")
     def idle(cls, device: torch.device) -> "BatchSampling":
         """The sampling of no requests."""
         return cls(controls=BatchControls.of([], [], device=device), counts=None)
 
-    def penalised(self, logits_BNV: Tensor, tokens_BN: Tensor, mask_BNN: Tensor) -> Tensor:
+    @contract
+    def penalised(
+        self,
+        logits_BNV: Float32[Tensor, "bs nodes target_vocab"],
+        tokens_BN: Int64[Tensor, "bs nodes"],
+        mask_BNN: Bool[Tensor, "bs nodes nodes"],
+    ) -> Float32[Tensor, "bs nodes target_vocab"]:
         """Logits of every node after the penalties for what stands before it."""
         if self.counts is None:
             return logits_BNV

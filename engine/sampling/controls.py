@@ -9,7 +9,7 @@ from jaxtyping import Float32, Int64
 from torch import Tensor
 
 from engine.sampling.params import SamplingParams
-from shapecheck import carrier
+from shapecheck import carrier, contract
 
 
 @carrier
@@ -30,6 +30,7 @@ class BatchControls:
     penalises: bool
 
     @classmethod
+    @contract
     def of(
         cls, params: Sequence[SamplingParams], seeds: Sequence[int], *, device: torch.device
     ) -> Self:

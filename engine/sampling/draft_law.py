@@ -21,7 +21,7 @@ from engine.sampling.controls import BatchControls
 from engine.sampling.draw import draw_units
 from engine.sampling.filters import sampling_law
 from engine.sampling.units import units
-from shapecheck import carrier, ids, invariant
+from shapecheck import carrier, contract, ids, invariant
 
 Draw = Callable[[Tensor, Tensor, Tensor], Tensor]
 
@@ -125,6 +125,7 @@ class TreeLaw(DraftLaw):
         return cls(probs=expanded_BGV.gather(1, index), seal=_SEAL)
 
 
+@contract
 def draw_root(
     logits: Float32[Tensor, "bs draft_vocab"],
     controls: BatchControls,
@@ -139,6 +140,7 @@ def draw_root(
     return tokens, RootLaw(probs=probs, seal=_SEAL)
 
 
+@contract
 def draw_step(
     logits: Float32[Tensor, "bs*topk draft_vocab"],
     controls: BatchControls,

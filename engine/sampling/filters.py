@@ -4,15 +4,18 @@ B requests   N rows per request   V vocabulary
 """
 
 import torch
-from jaxtyping import Float32
+from jaxtyping import Float, Float32
 from torch import Tensor
 
+import engine.vocabulary  # noqa: F401  declares the engine's own axis names
 from engine.sampling.controls import BatchControls
+from shapecheck import contract
 
 
+@contract
 def sampling_law(
-    logits_BNV: Tensor, controls: BatchControls
-) -> Float32[Tensor, "bs num_draft_tokens target_vocab"]:
+    logits_BNV: Float[Tensor, "bs nodes law_vocab"], controls: BatchControls
+) -> Float32[Tensor, "bs nodes law_vocab"]:
     """Probabilities after each request's own filters; one-hot at the best token where greedy.
 
     `logits_BNV` is (bs, rows, vocab) of the target or the draft. Every law keeps at least one

@@ -11,9 +11,10 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from engine.errors import EngineError
-from shapecheck import ids
+from shapecheck import carrier, ids
 
 
+@carrier
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HotVocab:
     """`hot[d]` is the target id of draft id d; `cold[t]` the draft id of target id t, or -1.
@@ -22,7 +23,7 @@ class HotVocab:
     """
 
     hot: Annotated[Int64[Tensor, "draft_vocab"], ids("target")]
-    cold: Annotated[Int64[Tensor, "target_vocab"], ids("draft")]
+    cold: Int64[Tensor, "target_vocab"]
     is_whole: bool
 
     @classmethod

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float32, Int32, Int64
 from torch import Tensor
 
 from engine.sampling.controls import BatchControls
-from shapecheck import carrier
+from shapecheck import carrier, contract
 
 
 @carrier
@@ -24,6 +24,7 @@ class TokenCounts:
     in_output: Int32[Tensor, "bs target_vocab"]
 
     @classmethod
+    @contract
     def of(
         cls,
         prompts: Sequence[Sequence[int]],
@@ -52,13 +53,14 @@ class TokenCounts:
         return replace(self, in_output=in_output)
 
 
+@contract
 def penalise(
-    logits: Float32[Tensor, "bs num_draft_tokens target_vocab"],
-    draft_tokens: Int64[Tensor, "bs num_draft_tokens"],
-    tree_mask: Bool[Tensor, "bs num_draft_tokens num_draft_tokens"],
+    logits: Float32[Tensor, "bs nodes target_vocab"],
+    draft_tokens: Int64[Tensor, "bs nodes"],
+    tree_mask: Bool[Tensor, "bs nodes nodes"],
     counts: TokenCounts,
     controls: BatchControls,
-) -> Float32[Tensor, "bs num_draft_tokens target_vocab"]:
+) -> Float32[Tensor, "bs nodes target_vocab"]:
     """Logits as if each node's own path were already output.
 
     Repetition divides a positive and multiplies a negative logit of a token in prompt or output;

@@ -12,8 +12,10 @@ from torch import Tensor
 from engine.tree.levels import Level
 from engine.tree.select import law_columns, select_nodes
 from engine.tree.structure import TreeStructure, build_structure
+from shapecheck import carrier, contract
 
 
+@carrier
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltTree:
     """The verified nodes of each request and their links.
@@ -24,9 +26,10 @@ class BuiltTree:
 
     draft_tokens: Int64[Tensor, "bs num_draft_tokens"]
     structure: TreeStructure
-    law_columns: Tensor | None
+    law_columns: Int64[Tensor, "bs num_draft_tokens"] | None
 
 
+@contract
 def build_tree(
     levels: Sequence[Level],
     bonus_tokens: Int64[Tensor, "bs"],

@@ -13,14 +13,15 @@ import torch
 from jaxtyping import Float32, Int64
 from torch import Tensor
 
+from shapecheck import carrier, contract
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
     """The candidates one draft step added.
 
-    `scores`, `tokens`: (bs, topk) for the first level, (bs, topk*topk) for the later ones, f32
-    cumulative probabilities and i64 target ids. `parents`: flat index (i64) of every node that was
-    open for expansion after this level; the first level also names the root, as -1.
+    `scores` are cumulative probabilities, `tokens` target ids. `parents`: flat index of every node
+    that was open for expansion after this level.
     """
 
     scores: Tensor
@@ -28,6 +29,27 @@ class Level:
     parents: Tensor
 
 
+@carrier
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstLevel(Level):
+    """K candidates below the root; `parents` also names the root, as -1."""
+
+    scores: Float32[Tensor, "bs topk"]
+    tokens: Int64[Tensor, "bs topk"]
+    parents: Int64[Tensor, "bs topk+1"]
+
+
+@carrier
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextLevel(Level):
+    """K candidates below each of K frontier nodes."""
+
+    scores: Float32[Tensor, "bs topk*topk"]
+    tokens: Int64[Tensor, "bs topk*topk"]
+    parents: Int64[Tensor, "bs topk"]
+
+
+@carrier
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frontier:
     """The K nodes per request that the next draft forward expands.
@@ -41,14 +63,15 @@ class Frontier:
     parent_rows: Int64[Tensor, "bs*topk"]
 
 
+@contract
 def first_level(
     topk_p: Float32[Tensor, "bs topk"], topk_tokens: Int64[Tensor, "bs topk"]
-) -> tuple[Level, Frontier]:
+) -> tuple[FirstLevel, Frontier]:
     """The level below the root; all of its K nodes are the first frontier. Tokens: target ids."""
     rows, topk = topk_tokens.shape
     scores_BK = _probabilities(topk_p)
     parents = torch.arange(-1, topk, device=topk_tokens.device).expand(rows, topk + 1)
-    level = Level(scores=scores_BK, tokens=topk_tokens, parents=parents)
+    level = FirstLevel(scores=scores_BK, tokens=topk_tokens, parents=parents)
     frontier = Frontier(
         tokens=topk_tokens,
         scores=scores_BK,
@@ -57,13 +80,14 @@ def first_level(
     return level, frontier
 
 
+@contract
 def next_level(
     frontier: Frontier,
     topk_p: Float32[Tensor, "bs*topk topk"],
     topk_tokens: Int64[Tensor, "bs*topk topk"],
     *,
     step: int,
-) -> tuple[Level, Frontier]:
+) -> tuple[NextLevel, Frontier]:
     """The K*K children of `frontier` and the K best of them, the frontier of the next step.
 
     `step` counts from 1: the level's distance from `first_level`. Tokens: target ids.
@@ -76,7 +100,9 @@ def next_level(
     tokens = topk_tokens.reshape(rows, topk * topk)
     best_BK = best_first(scores, topk)
     row_start_B1 = torch.arange(0, rows * topk, topk, device=tokens.device).unsqueeze(1)
-    level = Level(scores=scores, tokens=tokens, parents=best_BK + (topk + (step - 1) * topk * topk))
+    level = NextLevel(
+        scores=scores, tokens=tokens, parents=best_BK + (topk + (step - 1) * topk * topk)
+    )
     chosen = Frontier(
         tokens=tokens.gather(1, best_BK),
         scores=scores.gather(1, best_BK),

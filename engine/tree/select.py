@@ -12,8 +12,10 @@ from torch import Tensor
 
 from engine.errors import EngineError
 from engine.tree.levels import Level, best_first
+from shapecheck import carrier, contract
 
 
+@carrier
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectedNodes:
     """The nodes of the verify tree, by flat index.
@@ -27,6 +29,7 @@ class SelectedNodes:
     parent_list: Tensor
 
 
+@contract
 def select_nodes(
     levels: Sequence[Level], bonus_tokens: Int64[Tensor, "bs"], *, num_draft_tokens: int
 ) -> SelectedNodes:
@@ -59,6 +62,7 @@ def check_enough(levels: Sequence[Level], num_draft_tokens: int) -> None:
         )
 
 
+@contract
 def law_columns(
     parent_list: Tensor, top_scores_index: Int64[Tensor, "bs num_draft_tokens-1"]
 ) -> Int64[Tensor, "bs num_draft_tokens"]:

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Int64
 from torch import Tensor
 
-from shapecheck import carrier
+from shapecheck import carrier, contract
 
 
 @carrier
@@ -27,6 +27,7 @@ class TreeStructure:
     next_sibling: Int64[Tensor, "bs num_draft_tokens"]
 
 
+@contract
 def build_structure(
     parent_list: Tensor,
     top_scores_index: Int64[Tensor, "bs num_draft_tokens-1"],

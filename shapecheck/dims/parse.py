@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from shapecheck.dims.expr import Poly
@@ -47,16 +48,28 @@ _HINTS = (
 )
 
 
-def parse_shape(text: str) -> ShapeText:
+def parse_shape(text: str, more: Collection[str] = ()) -> ShapeText:
     """The axes of a jaxtyping shape string, which may be empty for a scalar tensor.
 
-    Raises ContractTextError: SHP101 for a token that is not a name, an integer or a sum or
-    product of names without spaces, SHP102 for a name outside the vocabulary.
+    `more` are names that count as declared besides those of the vocabulary. Raises
+    ContractTextError: SHP101 for a token that is not a name, an integer or a sum or product of
+    names without spaces, SHP102 for a name outside the vocabulary.
     """
-    return ShapeText(text, tuple(_parse_token(token, text) for token in text.split()))
+    return ShapeText(text, tuple(_parse_token(token, text, more) for token in text.split()))
 
 
-def _parse_token(token: str, text: str) -> Axis:
+def shape_faults(text: str, more: Collection[str] = ()) -> tuple[ContractTextError, ...]:
+    """What `parse_shape` has to say about every token, each complaint once."""
+    faults: dict[str, ContractTextError] = {}
+    for token in text.split():
+        try:
+            _parse_token(token, text, more)
+        except ContractTextError as error:
+            faults.setdefault(str(error), error)
+    return tuple(faults.values())
+
+
+def _parse_token(token: str, text: str, more: Collection[str]) -> Axis:
     for start, hint in _HINTS:
         if token.startswith(start):
             raise _syntax(token, text, hint)
@@ -69,6 +82,9 @@ def _parse_token(token: str, text: str) -> Axis:
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         raise _syntax(token, text, "use a name, an integer, or names joined by * and +") from None
     axis = _axis(node, token, text)
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Name) and lookup(inner.id) is None and inner.id not in more:
+            raise _unknown(inner.id, text, more)
     size = axis.as_int()
     if size is not None and not 0 <= size <= _MAX_SIZE:
         raise _syntax(token, text, f"a size is a number from 0 to {_MAX_SIZE}")
@@ -94,8 +110,6 @@ def _axis(node: ast.expr, token: str, text: str) -> Axis:
         case ast.Constant(value=int(value)) if not isinstance(value, bool) and value >= 0:
             return Poly.constant(value)
         case ast.Name(id=name):
-            if lookup(name) is None:
-                raise _unknown(name, text)
             return Poly.symbol(name)
         case ast.BinOp(left=left, op=ast.Mult(), right=right):
             first, second = _axis(left, token, text), _axis(right, token, text)
@@ -130,8 +144,8 @@ def _syntax(token: str, text: str, hint: str) -> ContractTextError:
     )
 
 
-def _unknown(name: str, text: str) -> ContractTextError:
-    near = near_misses(name)
+def _unknown(name: str, text: str, more: Collection[str]) -> ContractTextError:
+    near = near_misses(name, more)
     what = f"did you mean {' or '.join(near)}? else " if near else ""
     return ContractTextError(
         f"SHP102 unknown-dim: {name!r} in {_short(text)} is not in the vocabulary: "

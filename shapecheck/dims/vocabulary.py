@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import keyword
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -133,6 +134,6 @@ def names() -> tuple[str, ...]:
     return tuple(_names)
 
 
-def near_misses(name: str) -> list[str]:
-    """Declared names that look like `name`, best first: the hint of SHP102."""
-    return difflib.get_close_matches(name, _names, n=3, cutoff=0.75)
+def near_misses(name: str, more: Iterable[str] = ()) -> list[str]:
+    """Declared names, and those of `more`, that look like `name`, best first: SHP102's hint."""
+    return difflib.get_close_matches(name, [*_names, *more], n=3, cutoff=0.75)

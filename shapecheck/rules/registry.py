@@ -8,15 +8,19 @@ from shapecheck.diagnostics.model import Diagnostic
 from shapecheck.errors import ShapecheckError
 from shapecheck.rules import (
     buffer_capacity,
+    contract_syntax,
     dtype_owner,
     idle_differs,
     index_as_count,
     internal_error,
+    loose_dim,
     odd_one_out,
     owners_meet,
     pack_drift,
     rows_meet,
     silent_copy,
+    two_formulae,
+    unknown_dim,
     unreadable_file,
     unused_suppression,
     vocab_domain,
@@ -28,6 +32,9 @@ from shapecheck.rules.base import Rule, Verdicts
 from shapecheck.static.facts import Facts
 
 RULES: tuple[Rule, ...] = (
+    contract_syntax.RULE,
+    unknown_dim.RULE,
+    loose_dim.RULE,
     odd_one_out.RULE,
     wrong_owner.RULE,
     wrong_phase.RULE,
@@ -40,6 +47,7 @@ RULES: tuple[Rule, ...] = (
     wrong_dtype.RULE,
     buffer_capacity.RULE,
     silent_copy.RULE,
+    two_formulae.RULE,
     pack_drift.RULE,
     internal_error.RULE,
     unused_suppression.RULE,

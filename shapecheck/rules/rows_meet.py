@@ -8,6 +8,7 @@ draft depth S plus one, the branching topk). Reports
 - operations whose operands must have equal rows and do not;
 - a buffer with one row a request that is sliced by a count of tokens;
 - offsets (`qo_indptr`, `cu_seqlens_q`) handed to a kernel beside rows (`q`) of another number;
+- rows of one width that are divided by another;
 - a conditional that lists modes and yields requests for those, tokens for every mode that the list
   forgets. A class named after a listed mode serves no other: its conditional is not reported.
 
@@ -33,6 +34,7 @@ from shapecheck.diagnostics.model import Certainty, Diagnostic, DimPair, Note, S
 from shapecheck.rules.base import Rule, Verdicts
 from shapecheck.rules.chain import chain, handed_over
 from shapecheck.rules.handovers import ROWS, report
+from shapecheck.rules.misdivided import misdivided
 from shapecheck.rules.owner_meetings import aligned_axes
 from shapecheck.static.counts import exceeds, rows_conflict
 from shapecheck.static.facts import Arms, Facts, Meeting, Slice
@@ -82,6 +84,7 @@ def check(facts: Facts, verdicts: Verdicts) -> Iterator[Diagnostic]:
         if exceeds(cut.bound.poly, cut.rows.poly):
             verdicts.causes.add(cut.span)
             yield _slice(cut)
+    yield from misdivided(RULE, facts)
     reported: set[str] = set()
     for arms in facts.arms.values():
         holder = f"{arms.span.path}:{arms.where.rpartition('.')[0]}"

@@ -29,12 +29,15 @@ from shapecheck.rules.handovers import DTYPE, report
 from shapecheck.static.facts import Facts
 
 BAD = """
+from dataclasses import dataclass
+
 import torch
 from jaxtyping import Int32
 from shapecheck import carrier
 from torch import Tensor
 
 @carrier
+@dataclass
 class Indices:
     rows: Int32[Tensor, "bs"]
 

@@ -29,25 +29,29 @@ from shapecheck.rules.handovers import OWNER, report
 from shapecheck.static.facts import Facts
 
 BAD = """
+from dataclasses import dataclass
 from typing import Annotated
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from shapecheck import carrier, contract, phase
 from torch import Tensor
 
 @carrier
+@dataclass
 class DraftInput:
     hidden_states: (
         Annotated[Float[Tensor, "bs draft_hidden"], phase("decode")]
         | Annotated[Float[Tensor, "bs target_hidden"], phase("extend")]
     )
+    last_ids: Int64[Tensor, "bs"]
 
 class Worker:
     @contract(phase="extend")
     def idle(self, draft_config) -> DraftInput:
         width = draft_config.hidden_size  # error: SHP202
-        return DraftInput(hidden_states=torch.empty((0, width)))
+        ids = torch.empty((0,), dtype=torch.int64)
+        return DraftInput(hidden_states=torch.empty((0, width)), last_ids=ids)
 """
 GOOD = BAD.replace("draft_config", "target_config").replace("  # error: SHP202", "")
 

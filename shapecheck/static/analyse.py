@@ -12,11 +12,15 @@ from pathlib import Path
 
 from shapecheck.diagnostics.model import Diagnostic, Span
 from shapecheck.static.analysis import Analysis, together
+from shapecheck.static.contracts.declared import Declarations
+from shapecheck.static.contracts.faults import contract_faults
 from shapecheck.static.contracts.lookup import Promises
+from shapecheck.static.contracts.marks import may_hold_contracts
 from shapecheck.static.crash import internal_error
 from shapecheck.static.entries import Entries
 from shapecheck.static.expressions import evaluate
 from shapecheck.static.functions import call_function, parameter_value
+from shapecheck.static.graph_keys import key_formulae, may_hold_keys
 from shapecheck.static.heap import Heap
 from shapecheck.static.index import ClassFacts, FunctionFacts
 from shapecheck.static.indices import unused_indices
@@ -28,7 +32,7 @@ from shapecheck.static.packs.model import Pack
 from shapecheck.static.prefilter import can_work
 from shapecheck.static.project import Project, module_name
 from shapecheck.static.statements import run_body
-from shapecheck.static.units import Basis, Body, UnitKey, Units
+from shapecheck.static.units import Basis, Body, UnitKey, Units, whole_text
 from shapecheck.static.values import UNKNOWN, ClassValue, Instance, Value
 from shapecheck.static.workers import Progress, run_jobs
 
@@ -153,6 +157,7 @@ def _analyse(
             path = function.module.path
             span = function.module.span(function.node)
             crashes.setdefault(path, internal_error(error, function.qualname, span))
+    _read_texts(machine, mine, only, crashes)
     machine.finish()
     return Analysis(
         units=Units(segments=tuple(filter(None, machine.segments)), bases=machine.bases).closed(),
@@ -164,6 +169,33 @@ def _analyse(
         loaded=project.texts,
         absent=frozenset(project.absent),
     )
+
+
+def _read_texts(
+    machine: Machine,
+    mine: set[str],
+    only: frozenset[UnitKey] | None,
+    crashes: dict[str, Diagnostic],
+) -> None:
+    """Note what the texts of the entries say by themselves: contracts, graph keys."""
+    project, declarations = machine.project, Declarations(machine.project)
+    for module in [one for one in project.modules.values() if one is not None]:
+        unit = whole_text(module.path)
+        if module.path not in mine or (only is not None and unit not in only):
+            continue
+        text, before = project.texts.get(module.path, ""), declarations.texts
+        seen = machine.segment(unit)
+        machine.bases[unit] = frozenset((unit[:2],))
+        try:
+            if may_hold_contracts(text):
+                seen.contract_faults += contract_faults(declarations, module)
+            for cls in module.classes if may_hold_keys(text) else ():
+                for key in key_formulae(cls):
+                    seen.keys.setdefault(key.span, key)
+        except Exception as error:  # as above
+            span = Span(path=module.path, line=1)
+            crashes.setdefault(module.path, internal_error(error, module.name, span))
+        seen.shape_texts = declarations.texts - before
 
 
 def root_test(promises: Promises) -> Callable[[str], bool]:
@@ -202,7 +234,7 @@ def run_root(machine: Machine, function: FunctionFacts, cls: ClassFacts | None) 
         State({}, Heap()),
         0,
         (function,),
-        None,
+        machine.scope_of(function),
         receiver,
         (id(function), id(cls)),
     )

@@ -7,8 +7,10 @@ import ast
 from shapecheck.static.builtin import call_builtin
 from shapecheck.static.contracts.sizes import size_by_key
 from shapecheck.static.functions import Arguments, Keywords, call_function
+from shapecheck.static.getters import read_getter
 from shapecheck.static.heap import Heap, join_heaps
 from shapecheck.static.kernel_pairs import note_pairs
+from shapecheck.static.lists import grow_list
 from shapecheck.static.machine import Frame
 from shapecheck.static.objects import construct
 from shapecheck.static.operators.apply import apply
@@ -27,6 +29,7 @@ from shapecheck.static.values import (
     Instance,
     Layer,
     Mapping,
+    Partial,
     Plain,
     Sequence,
     Shape,
@@ -40,6 +43,9 @@ from shapecheck.static.values import (
 )
 
 _MAX_RECEIVERS = 3
+# What they make is the tensor that they are given.
+_SAME = {"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer"}
+_PARTIAL = {"functools.partial", "functools.partialmethod"}
 
 
 def evaluate_call(frame: Frame, node: ast.Call) -> Value:
@@ -81,9 +87,24 @@ def evaluate_call(frame: Frame, node: ast.Call) -> Value:
     note_pairs(frame, given, keywords, node)
     if isinstance(node.func, ast.Attribute) and node.func.attr == "register_buffer":
         _register(frame, evaluate(frame, node.func.value), given, keywords, node)
+    if grow_list(frame, node, given):
+        return UNKNOWN
+    made = _call_any(frame, callee, given, keywords, node, complete=complete)
+    return read_getter(frame, node, made)
+
+
+def _call_any(
+    frame: Frame,
+    callee: Value,
+    arguments: Arguments,
+    keywords: Keywords,
+    node: ast.Call,
+    *,
+    complete: bool,
+) -> Value:
     if not isinstance(callee, Union):
-        return _call(frame, callee, given, keywords, node, complete=complete)
-    return _call_each(frame, callee, given, keywords, node, complete=complete)
+        return _call(frame, callee, arguments, keywords, node, complete=complete)
+    return _call_each(frame, callee, arguments, keywords, node, complete=complete)
 
 
 def _register(
@@ -135,6 +156,10 @@ def _call(
         )
     if isinstance(callee, ClassValue):
         return construct(frame, callee.cls, arguments, keywords, node, complete=complete)
+    if isinstance(callee, Partial):
+        given = (*callee.arguments, *arguments)
+        named = dict(callee.keywords) | keywords
+        return _call_any(frame, callee.callee, given, named, node, complete=complete)
     if isinstance(callee, Instance):
         return _call_instance(frame, callee, arguments, keywords, node)
     if isinstance(callee, Layer):
@@ -185,6 +210,10 @@ def _external(
         return _call_super(frame, callee, name[6:], arguments, keywords, node)
     if name.startswith("builtins."):
         return call_builtin(frame, name[9:], arguments, keywords, node)
+    if name in _SAME and arguments:
+        return arguments[0]
+    if name in _PARTIAL and arguments:
+        return Partial(arguments[0], arguments[1:], tuple(keywords.items()))
     operator = operator_of(name)
     if operator is None and name not in LAYERS:
         return UNKNOWN

@@ -12,7 +12,7 @@ import pickle
 from collections.abc import Callable, Iterable
 from typing import TypeGuard, cast
 
-from shapecheck.diagnostics.model import Span
+from shapecheck.diagnostics.model import Note, Span
 from shapecheck.dims.expr import Poly
 from shapecheck.static import facts
 from shapecheck.static.contracts.promise import Case, Promise
@@ -26,7 +26,7 @@ def _is_made_in(thing: object, module: str) -> TypeGuard[type]:
 
 
 FACTS: tuple[type, ...] = (
-    *(Promise, Case, Guard, Test, Ownership, Step, Symbol, Poly),
+    *(Note, Promise, Case, Guard, Test, Ownership, Step, Symbol, Poly),
     *(Alternative, Const, DType, Size, Tensor, Union, Unknown),
     *(one for one in vars(facts).values() if _is_made_in(one, facts.__name__)),
 )

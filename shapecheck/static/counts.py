@@ -103,6 +103,32 @@ def units_of(poly: SizePoly, *, single_branch: bool = False) -> SizePoly | None:
     return poly.substitute(values)
 
 
+def rounded_up(poly: SizePoly) -> SizePoly | None:
+    """The count after a bucket rounded it up, in the unit that it had; None for no count."""
+    padded: dict[Symbol, SizePoly] = {}
+    for symbol in poly.symbols():
+        kind, _, rest = symbol.key.partition(":")
+        if kind != _COUNT:
+            return None
+        unit, _, name = rest.split(":", 2)
+        if unit in (REQUESTS, TOKENS):
+            key = f"{_COUNT}:{unit}:padded:{name}"
+            padded[symbol] = Poly.symbol(Symbol(f"padded({symbol.name})", "", key))
+    return poly.substitute(padded) if padded else None
+
+
+def misdivides(rows: SizePoly, by: SizePoly, *, single_branch: bool = False) -> bool:
+    """Whether requests times a width are divided by a width that is surely another."""
+    one = units_of(rows, single_branch=single_branch)
+    other = units_of(by, single_branch=single_branch)
+    if one is None or other is None or _degree(other) != 0 or not other.symbols():
+        return False
+    width = one.divide(Poly.symbol(Symbol(REQUESTS))) if one.terms else None
+    if width is None or not width.symbols() or _degree(width) != 0:
+        return False
+    return width != other and width.divide(other) is None
+
+
 def is_padded_tokens(poly: SizePoly) -> bool:
     """Whether it is a count of tokens that a graph's bucket rounded up."""
     symbol = poly.as_symbol()

@@ -12,9 +12,13 @@ from shapecheck.static.attributes import read_attribute
 from shapecheck.static.calls import evaluate_call
 from shapecheck.static.contracts.sizes import size_by_key
 from shapecheck.static.counts import rows_of_tensor
+from shapecheck.static.extent import manageable
+from shapecheck.static.facts import Division
 from shapecheck.static.global_names import resolved_value
-from shapecheck.static.guards import last_name
+from shapecheck.static.guards import last_name, single_branch
+from shapecheck.static.lists import any_item, extended
 from shapecheck.static.machine import Frame
+from shapecheck.static.named import count_by_name
 from shapecheck.static.operators.arguments import axis_of
 from shapecheck.static.operators.joining import matmul
 from shapecheck.static.operators.meetings import broadcast
@@ -29,6 +33,7 @@ from shapecheck.static.values import (
     Const,
     FunctionValue,
     Instance,
+    Items,
     Mapping,
     Plain,
     Sequence,
@@ -41,7 +46,6 @@ from shapecheck.static.values import (
     combine,
     join,
     lift,
-    manageable,
     plain_values,
     union,
 )
@@ -155,7 +159,24 @@ def _binary_plain(frame: Frame, node: ast.BinOp, left: Plain, right: Plain) -> V
         return broadcast(frame, type(node.op).__name__.lower(), left, right, node)
     if isinstance(left, Sequence) and isinstance(right, Sequence) and isinstance(node.op, ast.Add):
         return manageable(Sequence(left.items + right.items))
+    if isinstance(left, Items) and isinstance(right, Sequence | Items):
+        return extended(left, right) if isinstance(node.op, ast.Add) else UNKNOWN
+    if isinstance(node.op, ast.FloorDiv) and isinstance(left, Size) and isinstance(right, Size):
+        _note_division(frame, left, right, node)
     return _size(left, right, node.op)
+
+
+def _note_division(frame: Frame, left: Size, right: Size, node: ast.BinOp) -> None:
+    if left.poly.symbols() and right.poly.symbols():
+        span = frame.module.span(node)
+        made = Division(
+            rows=left,
+            by=right,
+            span=span,
+            where=frame.where,
+            single_branch=single_branch(frame.guards),
+        )
+        frame.machine.facts.divisions.setdefault(span, made)
 
 
 def _size(left: Plain, right: Plain, operation: ast.operator) -> Value:
@@ -262,6 +283,8 @@ def _item(frame: Frame, base: Plain, index: Value, node: ast.Subscript) -> Value
         if position is not None and -len(base.items) <= position < len(base.items):
             return base.items[position]
         return UNKNOWN
+    if isinstance(base, Items):
+        return UNKNOWN if isinstance(node.slice, ast.Slice) else any_item(base)
     if isinstance(base, Mapping):
         items = base.items()
         if items is not None and isinstance(index, Const):
@@ -287,11 +310,30 @@ def _named(frame: Frame, node: ast.NamedExpr) -> Value:
 
 def _comprehension(frame: Frame, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Value:
     for generator in node.generators:
-        evaluate(frame, generator.iter)
-        for name in walk(generator.target):
-            if isinstance(name, ast.Name):
-                frame.state.env[name.id] = UNKNOWN
-    evaluate(frame, node.elt)
+        bind_element(frame, generator.target, evaluate(frame, generator.iter))
+        for condition in generator.ifs:
+            evaluate(frame, condition)
+    item = evaluate(frame, node.elt)
+    return UNKNOWN if item == UNKNOWN else manageable(Items((item,)))
+
+
+def bind_element(frame: Frame, target: ast.expr, whole: Value) -> None:
+    """Bind the target of a loop to whichever element of what it runs over."""
+    if isinstance(target, ast.Name):
+        value = lift(_element, whole)
+        count = count_by_name(frame, target.id, target) if value == UNKNOWN else None
+        frame.state.env[target.id] = value if count is None else count
+        return
+    for name in walk(target):
+        if isinstance(name, ast.Name):
+            frame.state.env[name.id] = UNKNOWN
+
+
+def _element(whole: Plain) -> Value:
+    if isinstance(whole, Items):
+        return any_item(whole)
+    if isinstance(whole, Sequence) and whole.items:
+        return any_item(Items(whole.items))
     return UNKNOWN
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import cast
 
-from shapecheck.diagnostics.model import Span
+from shapecheck.diagnostics.model import Note, Span
 from shapecheck.static.contracts.promise import Promise
 from shapecheck.static.guards import Guard
 from shapecheck.static.values import Const, Size, Tensor, Value
@@ -132,6 +132,41 @@ class Arms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Division:
+    """`rows // by`, both of known units; `single_branch` where `topk == 1` holds."""
+
+    rows: Size
+    by: Size
+    span: Span
+    where: str
+    single_branch: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Formula:
+    """What one side of a graph runner (capture or replay) computes under one name."""
+
+    side: str
+    size: Size | None
+    span: Span
+    where: str
+    single_branch: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyFormulae:
+    """A field of a graph's key: a count where it is stored, that count divided where it is used."""
+
+    container: str
+    field: str
+    whole: str
+    divided: str
+    span: Span
+    other: Span
+    where: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Lookup:
     """`table[ids]`: the vocabulary the ids come from, and the one the table has rows for."""
 
@@ -149,6 +184,17 @@ class UnusedIndex:
     target: str
     span: Span
     where: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContractFault:
+    """Why run time would refuse a contract: the code says of what kind the fault is."""
+
+    code: str
+    message: str
+    span: Span
+    cell: str
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(eq=False, slots=True)
@@ -172,6 +218,11 @@ class Facts:
     )
     lookups: dict[Span, Lookup] = field(default_factory=dict[Span, Lookup])
     arms: dict[Span, Arms] = field(default_factory=dict[Span, Arms])
+    divisions: dict[Span, Division] = field(default_factory=dict[Span, Division])
+    formulae: dict[tuple[str, str], dict[tuple[Span, Size | None], Formula]] = field(
+        default_factory=dict[tuple[str, str], dict[tuple[Span, Size | None], Formula]]
+    )
+    keys: dict[Span, KeyFormulae] = field(default_factory=dict[Span, KeyFormulae])
     unused_indices: dict[Span, UnusedIndex] = field(default_factory=dict[Span, UnusedIndex])
     guarded_copies: dict[Span, GuardedCopy] = field(default_factory=dict[Span, GuardedCopy])
     field_writes: dict[str, list[Write]] = field(default_factory=dict[str, list["Write"]])
@@ -179,6 +230,8 @@ class Facts:
     ranked: dict[str, Span] = field(default_factory=dict[str, Span])
     dim_reads: dict[Span, str] = field(default_factory=dict[Span, str])
     creations: dict[Span, bool] = field(default_factory=dict[Span, bool])
+    contract_faults: list[ContractFault] = field(default_factory=list[ContractFault])
+    shape_texts: int = 0
     functions: set[tuple[Span, str]] = field(default_factory=set[tuple[Span, str]])
     cut_short: set[tuple[Span, str]] = field(default_factory=set[tuple[Span, str]])
 
@@ -190,7 +243,10 @@ class Facts:
         for one in fields(self):
             if one.name not in _BY_PLACE:
                 _extend(getattr(self, one.name), getattr(later, one.name))
+        self.shape_texts += later.shape_texts
         self.destinations |= later.destinations
+        for name, sides in later.formulae.items():
+            _extend(self.formulae.setdefault(name, {}), sides)
         for cell, writes in later.field_writes.items():
             for write in writes:
                 self.saw_write(cell, write)
@@ -221,7 +277,9 @@ class Facts:
 
 
 # What is seen again adds to what was seen there before.
-_BY_PLACE = frozenset(("destinations", "field_writes", "dim_reads", "creations"))
+_BY_PLACE = frozenset(
+    ("destinations", "field_writes", "dim_reads", "creations", "formulae", "shape_texts")
+)
 
 
 def _extend(mine: object, theirs: object) -> None:

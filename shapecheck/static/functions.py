@@ -16,6 +16,7 @@ from shapecheck.static.index import FunctionFacts
 from shapecheck.static.machine import MAX_DEPTH, Frame, State
 from shapecheck.static.named import count_by_name, name_owner
 from shapecheck.static.owners import converts_to, is_model_call
+from shapecheck.static.project import annotation_head
 from shapecheck.static.symbols import Ownership, Step, owners_of
 from shapecheck.static.values import (
     NONE,
@@ -61,7 +62,7 @@ def call_function(
         frame.depth >= MAX_DEPTH
         or function in frame.stack
         or machine.budget <= 0
-        or (_output_owner(function, receiver) and not _is_self(frame, receiver))
+        or (_output_owner(function, receiver) and not _is_open(frame, function, receiver))
     ):
         promised = promised_result(frame, function)
         return _not_followed(function, receiver) if promised is None else promised
@@ -79,7 +80,7 @@ def call_function(
         State(env, frame.state.heap),
         frame.depth + 1,
         (*frame.stack, function),
-        scope,
+        scope if scope is not None else machine.scope_of(function),
         receiver,
         (*frame.calls, id(node)),
         list(frame.guards),
@@ -149,6 +150,19 @@ def _owner_at_work(receiver: Value | None) -> Ownership | None:
 def _is_self(frame: Frame, receiver: Value | None) -> bool:
     own = frame.receiver
     return isinstance(own, Instance) and isinstance(receiver, Instance) and own.ref is receiver.ref
+
+
+def _is_open(frame: Frame, function: FunctionFacts, receiver: Value | None) -> bool:
+    """Whether the body of a model's call is followed: its own, and that of a module built here."""
+    if _is_self(frame, receiver):
+        return True
+    if not isinstance(receiver, Instance) or function.name not in ("forward", "__call__"):
+        return False
+    ref, project = receiver.ref, frame.machine.project
+    if ref.cls is None or ref.site is None:
+        return False
+    bases = (base for one in project.mro(ref.cls) for base in one.node.bases)
+    return any(annotation_head(base) == "Module" for base in bases)
 
 
 def _output_owner(function: FunctionFacts, receiver: Value | None) -> Ownership | None:

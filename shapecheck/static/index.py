@@ -81,6 +81,9 @@ class ModuleFacts:
     named: dict[ast.expr, ClassFacts | None] = field(
         default_factory=dict[ast.expr, "ClassFacts | None"]
     )
+    local_classes: dict[ast.ClassDef, ClassFacts] = field(
+        default_factory=dict[ast.ClassDef, ClassFacts]
+    )
 
     def span(self, node: ast.expr | ast.stmt) -> Span:
         """The place of a node, columns from 1."""
@@ -192,11 +195,29 @@ def _kind(decorators: frozenset[str]) -> str:
 
 
 def _index_class(node: ast.ClassDef, module: ModuleFacts, prefix: str, *, top: bool) -> None:
-    decorators = {_last_name(decorator) for decorator in node.decorator_list}
-    facts = ClassFacts(node.name, node, module, is_dataclass=bool(decorators & _DATACLASS))
+    facts = _class_facts(node, module)
     module.classes.append(facts)
     if top:
         module.bindings.setdefault(node.name, facts)
+    _index_members(facts, prefix)
+
+
+def index_local_class(node: ast.ClassDef, module: ModuleFacts, prefix: str) -> ClassFacts:
+    """The facts of a class inside a function, the same ones whenever they are asked for."""
+    facts = module.local_classes.get(node)
+    if facts is None:
+        facts = module.local_classes[node] = _class_facts(node, module)
+        _index_members(facts, prefix)
+    return facts
+
+
+def _class_facts(node: ast.ClassDef, module: ModuleFacts) -> ClassFacts:
+    decorators = {_last_name(decorator) for decorator in node.decorator_list}
+    return ClassFacts(node.name, node, module, is_dataclass=bool(decorators & _DATACLASS))
+
+
+def _index_members(facts: ClassFacts, prefix: str) -> None:
+    node, module = facts.node, facts.module
     _index_block(node.body, module, facts, f"{prefix}{node.name}.")
     for method in facts.methods.values():
         _index_stores(method, facts)
@@ -239,6 +260,23 @@ def _index_stores(method: FunctionFacts, cls: ClassFacts) -> None:
                 cls.annotations.setdefault(target.attr, statement.annotation)
         elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
             _index_base_call(statement.value, first, method, cls)
+            named = _stored_by_name(statement.value, first)
+            if named and method.name not in cls.stores.setdefault(named, []):
+                cls.stores[named].append(method.name)
+
+
+def _stored_by_name(call: ast.Call, first: str) -> str:
+    """The field of `setattr(self, "x", value)` or `self.register_buffer("x", value)`, or ''."""
+    function, arguments = call.func, call.args
+    if isinstance(function, ast.Name) and function.id == "setattr" and len(arguments) == 3:
+        holder, name = arguments[0], arguments[1]
+    elif isinstance(function, ast.Attribute) and function.attr == "register_buffer" and arguments:
+        holder, name = function.value, arguments[0]
+    else:
+        return ""
+    is_own = isinstance(holder, ast.Name) and holder.id == first
+    literal = isinstance(name, ast.Constant) and isinstance(name.value, str)
+    return str(name.value) if is_own and literal and isinstance(name, ast.Constant) else ""
 
 
 def _targets(statement: ast.stmt) -> list[ast.expr]:

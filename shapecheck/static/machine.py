@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from shapecheck.diagnostics.model import Span
 from shapecheck.static.contracts.lookup import Promises
+from shapecheck.static.counts import units_of
 from shapecheck.static.facts import EqualityTest, Facts, MeetingKey
 from shapecheck.static.guards import Guard
 from shapecheck.static.heap import Heap
@@ -17,7 +18,7 @@ from shapecheck.static.owners import DRAFT
 from shapecheck.static.project import Project
 from shapecheck.static.symbols import Ownership
 from shapecheck.static.units import Basis, Body, Segment, UnitKey
-from shapecheck.static.values import ObjectRef, Value, join
+from shapecheck.static.values import ObjectRef, Size, Value, join
 
 MAX_DEPTH = 6
 ROOT_BUDGET = 20_000
@@ -115,6 +116,9 @@ class Machine:
     writers: dict[tuple[ClassFacts, str], list[FunctionFacts]] = field(
         default_factory=dict[tuple["ClassFacts", str], list["FunctionFacts"]]
     )
+    scopes: dict[ClassFacts, dict[str, Value]] = field(
+        default_factory=dict[ClassFacts, dict[str, Value]]
+    )
     budget: int = ROOT_BUDGET
     promises: Promises = field(default_factory=Promises)
 
@@ -143,6 +147,10 @@ class Machine:
         seen = Facts()
         self.segments.append(Segment(unit, known=seen))
         return seen
+
+    def scope_of(self, function: FunctionFacts) -> dict[str, Value] | None:
+        """The names around the class of a method, where that class is inside a function."""
+        return None if function.cls is None else self.scopes.get(function.cls)
 
     def allocate(
         self, frame: Frame, cls: ClassFacts, owned: Ownership | None, node: ast.expr
@@ -195,6 +203,14 @@ class Machine:
             return own.settled.get(attribute)
         return ref.settled.get(attribute, own.settled.get(attribute))
 
+    def counted(self, ref: ObjectRef, attribute: str) -> Value | None:
+        """The count that every object of a class keeps in a field, whoever it belongs to."""
+        cls = ref.cls
+        if cls is None or not any(attribute in one.stores for one in self.project.mro(cls)):
+            return None
+        value = self.cell(self.self_ref(cls), attribute)
+        return value if isinstance(value, Size) and units_of(value.poly) is not None else None
+
     def _writers(self, cls: ClassFacts, attribute: str) -> list[FunctionFacts]:
         names: list[str] = []
         for one in self.project.mro(cls):
@@ -215,4 +231,6 @@ def lookup_field(frame: Frame, ref: ObjectRef, attribute: str) -> Value | None:
     value = frame.state.heap.values.get((ref, attribute))
     if value is not None:
         return value
-    return frame.machine.cell(ref, attribute) if not ref.entry else None
+    if not ref.entry:
+        return frame.machine.cell(ref, attribute)
+    return frame.machine.counted(ref, attribute)

@@ -78,9 +78,10 @@ def _postpone(frame: Frame, init: FunctionFacts, made: Instance, env: dict[str, 
         if depth >= MAX_DEPTH or machine.budget <= 0:
             return
         state = State(env, heap.fork())
+        scope = machine.scope_of(init)
         with machine.resting_on((init.module.path, init.qualname)) as basis:
             machine.run_body(
-                Frame(machine, init.module, init, init.cls, state, depth, stack, None, made, calls)
+                Frame(machine, init.module, init, init.cls, state, depth, stack, scope, made, calls)
             )
         made.ref.basis = basis[0]
 

@@ -59,7 +59,8 @@ def judged(entries: Entries, analysis: Analysis) -> Outcome:
 
 def _counts(facts: Facts) -> dict[str, int]:
     reads, creations = facts.dim_reads.values(), facts.creations.values()
-    resolved = reads or creations or facts.guarded_copies or facts.unused_indices
+    judged = facts.guarded_copies or facts.unused_indices or facts.shape_texts
+    resolved = reads or creations or judged
     return {
         "dim_reads": len(reads),
         "dim_reads_with_owner": sum(map(bool, reads)),

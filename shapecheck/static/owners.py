@@ -8,6 +8,7 @@ the field's; none belongs to one engine.
 |---|---|
 | `target_*`, `*_of_target`, `main_model*`, `verifier*` | owner target |
 | `draft_*`, `drafter*`, `assistant_*` | owner draft |
+| `*tokenizer` | its `vocab_size` is no model's: those are padded and hold reserved ids |
 | keyword `is_draft*=True` in a constructor | the object is the draft's |
 | the same keyword left at its default False | the object is the target's |
 | `hidden_size`, `d_model`, `n_embd`, `hidden_dim` | the size is `hidden` |
@@ -24,6 +25,7 @@ from functools import lru_cache
 
 TARGET = "target"
 DRAFT = "draft"
+TOKENIZER = "tokenizer"
 
 _OWNER_WORDS = {
     "target": TARGET,
@@ -65,6 +67,8 @@ _NOT_A_MODEL = re.compile(r"(?:server_args|args|token|tokens|ids|probs|len|lens|
 def owner_of_name(name: str) -> str:
     """The owner that a name states by itself, or the empty text."""
     words = [word for word in name.lower().split("_") if word]
+    if words and words[-1] == TOKENIZER:
+        return TOKENIZER
     if not words or _NOT_A_MODEL.search(name):
         return ""
     first = _OWNER_WORDS.get(words[0], "")

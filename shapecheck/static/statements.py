@@ -7,19 +7,21 @@ from collections.abc import Callable
 
 from shapecheck.static.arms import name_arms
 from shapecheck.static.contracts.keeping import keep_result
-from shapecheck.static.expressions import evaluate
+from shapecheck.static.expressions import bind_element, evaluate
 from shapecheck.static.guards import Guard
 from shapecheck.static.heap import join_heaps
-from shapecheck.static.index import FunctionFacts, FunctionNode
+from shapecheck.static.index import FunctionFacts, FunctionNode, index_local_class
 from shapecheck.static.machine import Frame, State
 from shapecheck.static.named import count_by_name
 from shapecheck.static.operators.meetings import base_text, fill
 from shapecheck.static.shape_tests import equality_test, note_guarded_copy
+from shapecheck.static.sides import note_formula
 from shapecheck.static.stores import store_attribute
 from shapecheck.static.values import (
     NONE,
     UNKNOWN,
     Alternative,
+    ClassValue,
     Const,
     FunctionValue,
     Mapping,
@@ -32,7 +34,6 @@ from shapecheck.static.values import (
     plain_values,
     union,
 )
-from shapecheck.static.walk import walk
 
 
 def run_body(frame: Frame) -> Value:
@@ -119,6 +120,7 @@ def assign(frame: Frame, target: ast.expr, value: Value, source: ast.expr) -> No
         # A name of a count is an alias of what it was given; only an unknown takes its meaning.
         count = count_by_name(frame, target.id, target) if value == UNKNOWN else None
         frame.state.env[target.id] = value if count is None else count
+        note_formula(frame, target, value, source)
     elif isinstance(target, ast.Attribute):
         store_attribute(frame, evaluate(frame, target.value), target.attr, value, source)
     elif isinstance(target, ast.Tuple | ast.List):
@@ -216,10 +218,7 @@ def _loop(frame: Frame, node: ast.For | ast.AsyncFor | ast.While) -> None:
     if isinstance(node, ast.While):
         evaluate(frame, node.test)
     else:
-        evaluate(frame, node.iter)
-        for name in walk(node.target):
-            if isinstance(name, ast.Name):
-                frame.state.env[name.id] = UNKNOWN
+        bind_element(frame, node.target, evaluate(frame, node.iter))
     skipped = frame.state.copy()
     run_block(frame, node.body)
     frame.state = join_states(frame.state, skipped, None)
@@ -296,6 +295,19 @@ def _function(frame: Frame, node: FunctionNode) -> None:
     frame.state.env[node.name] = FunctionValue(facts, None, frame.state.env)
 
 
+def _class(frame: Frame, node: ast.ClassDef) -> None:
+    """A class of the function: it sees the names around it, and its methods are looked at too."""
+    cls = index_local_class(node, frame.module, f"{frame.where}.")
+    frame.state.env[node.name] = ClassValue(cls)
+    machine = frame.machine
+    around = {**(frame.scope or {}), **frame.state.env}
+    known = machine.scopes.setdefault(cls, around)
+    if known is not around:
+        machine.scopes[cls] = _join_env(known, around, None)
+    for method in cls.methods.values():
+        machine.run_root(machine, method, cls)
+
+
 def _delete(frame: Frame, node: ast.Delete) -> None:
     for target in node.targets:
         if isinstance(target, ast.Name):
@@ -347,5 +359,6 @@ _HANDLERS: dict[type[ast.stmt], Callable[..., None]] = {
     ast.Assert: _assert,
     ast.FunctionDef: _function,
     ast.AsyncFunctionDef: _function,
+    ast.ClassDef: _class,
     ast.Delete: _delete,
 }

@@ -138,11 +138,18 @@ def _flat(basis: Basis) -> set[Body | UnitKey]:
     return found
 
 
+def whole_text(path: str) -> UnitKey:
+    """The unit of what a file says by its text alone: it rests on every body of the file."""
+    return path, "", ""
+
+
 def _inside(one: Body | UnitKey, changed: frozenset[Body]) -> bool:
-    """Whether a body, or the function it is nested in, changed."""
+    """Whether a body, the function it is nested in, or any in a whole text changed."""
     if len(one) == 3:
         return False
     path, name = one
     if (path, name) in changed:
         return True
-    return any(path == other and name.startswith(f"{outer}.") for other, outer in changed)
+    return any(
+        path == other and (not name or name.startswith(f"{outer}.")) for other, outer in changed
+    )

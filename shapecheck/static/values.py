@@ -110,6 +110,13 @@ class Sequence:
 
 
 @dataclass(unsafe_hash=True, slots=True)
+class Items:
+    """A list of unknown length: what was seen to be put in it, in no order."""
+
+    choices: tuple[Value, ...]
+
+
+@dataclass(unsafe_hash=True, slots=True)
 class Mapping:
     """A dict: the possible values, and the literal keys of a display that has no others."""
 
@@ -173,6 +180,15 @@ class External:
 
 
 @dataclass(unsafe_hash=True, slots=True)
+class Partial:
+    """`functools.partial`: a callable with its first arguments and some keywords given."""
+
+    callee: Value
+    arguments: tuple[Value, ...]
+    keywords: tuple[tuple[str, Value], ...]
+
+
+@dataclass(unsafe_hash=True, slots=True)
 class ModuleValue:
     """A module of the project, by its dotted name."""
 
@@ -203,10 +219,12 @@ Plain = (
     | Shape
     | Layer
     | Sequence
+    | Items
     | Mapping
     | Instance
     | ClassValue
     | FunctionValue
+    | Partial
     | External
     | ModuleValue
 )
@@ -255,16 +273,26 @@ def _merged(left: Plain, right: Plain) -> Plain | None:
     """One value for both, when they differ in nothing that a size depends on."""
     if left is right:
         return left
-    if type(left) is not type(right):
-        return None
-    if left == right:
+    if type(left) is type(right) and left == right:
         return left
+    if isinstance(left, Items) or isinstance(right, Items):
+        return _gathered(left, right)
     if not (isinstance(left, Tensor) and isinstance(right, Tensor)):
         return None
     if (left.dims, left.last) != (right.dims, right.last):
         return None
     ids = left.ids if left.ids == right.ids else None
     return Tensor(left.dims, left.last, None, left.owned or right.owned, ids)
+
+
+def _gathered(left: Plain, right: Plain) -> Plain | None:
+    """One list for two of which at least one has an unknown length."""
+    choices: dict[Value, None] = {}
+    for one in (left, right):
+        if not isinstance(one, Sequence | Items):
+            return None
+        choices.update(dict.fromkeys(one.items if isinstance(one, Sequence) else one.choices))
+    return Items(tuple(choices)) if len(choices) <= MAX_ALTERNATIVES else None
 
 
 def _names_owner(value: Plain) -> bool:
@@ -274,26 +302,6 @@ def _names_owner(value: Plain) -> bool:
         axes = value.dims if value.dims is not None else (value.last,)
         return any(axis is not None and _names_owner(axis) for axis in axes)
     return isinstance(value, Instance)
-
-
-_MAX_PARTS = 1024
-
-
-def manageable(value: Sequence | Mapping) -> Value:
-    """The container, or unknown when it holds more than is worth comparing over and over."""
-    parts: list[Value] = [value]
-    for number, one in enumerate(parts):
-        if number > _MAX_PARTS:
-            return UNKNOWN
-        if isinstance(one, Sequence):
-            parts.extend(one.items)
-        elif isinstance(one, Mapping):
-            parts.extend(one.choices)
-        elif isinstance(one, Union):
-            parts.extend(plain_values(one))
-        elif isinstance(one, External) and one.receiver is not None:
-            parts.append(one.receiver)
-    return value
 
 
 def join(left: Value, right: Value, guard: Guard | None = None) -> Value:

@@ -1,100 +1,190 @@
-"""The load run: seeded tiny engines of every algorithm, a few requests, one abort, one idle turn.
+"""The load run: seeded tiny engines of every algorithm, requests of many kinds, idle turns, merges.
 
-No two sizes of a batch, a tree or a model have one number, so that a wrong size is a wrong number.
+No two sizes of a tree or of the two models have one number, so that a wrong size is a wrong number.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+import engine.models.pair
+from engine.config import EngineConfig
 from engine.llm import LLM
+from engine.models.config import ModelConfig
+from engine.models.eagle_config import EagleConfig, Version, eagle_config
+from engine.models.pair import ModelPair, load_pair
 from engine.sampling import SamplingParams
 from shapecheck import ShapeContractError
 
-_TREE: Mapping[str, object] = {"topk": 2, "num_steps": 4, "num_draft_tokens": 7}
+_VOCAB = 258
+_TREE: Mapping[str, object] = {"topk": 2, "num_steps": 4, "num_draft_tokens": 8}
 _CHAIN: Mapping[str, object] = {"num_steps": 3}
-_GREEDY = SamplingParams(max_tokens=10, temperature=0.0, ignore_eos=True)
-_DRAWN = SamplingParams(max_tokens=10, temperature=0.9, top_p=0.9, ignore_eos=True)
-_PENALTIES = SamplingParams(max_tokens=10, temperature=0.0, ignore_eos=True, repetition_penalty=1.3)
-_PROMPTS = ("abc abc abc", "hello", "one two", "a longer prompt than others", "xyz xyz", "sixth")
+# Whatever token is drawn has stood in this prompt before: an n-gram always matches.
+_EVERY_TOKEN = tuple(range(_VOCAB))
+_SHARED = "a prefix that two prompts share, "
+_PROMPTS: tuple[str | Sequence[int], ...] = (
+    _EVERY_TOKEN[:70],
+    "hello",
+    _SHARED + "one",
+    _SHARED + "another",
+    "xyz xyz",
+    "sixth",
+)
+_LATE = _SHARED + "late"
 
 Outcome = dict[str, str]
+Engines = Mapping[str, tuple[Mapping[str, object], Sequence[SamplingParams]]]
 
 
-def _engines() -> Mapping[str, tuple[Mapping[str, object], SamplingParams]]:
+def _params(**values: Any) -> list[SamplingParams]:
+    """Requests that end one after the other, each later than its first iteration can."""
+    return [SamplingParams(max_tokens=8 + n, ignore_eos=True, **values) for n in range(4)]
+
+
+_GREEDY = _params(temperature=0.0)
+_PENALISED = _params(temperature=0.0, repetition_penalty=1.3)
+_DRAWN = _params(temperature=0.9, top_p=0.9, top_k=40, min_p=0.01)
+# Greedy, drawn and penalised side by side.
+_MIXED = [_GREEDY[0], _DRAWN[1], _PENALISED[2], _DRAWN[3]]
+
+
+def _engines() -> Engines:
+    # Short chunks: a prompt is read over several turns, beside others that run.
+    chunks = {"prefill_chunk": 48}
     return {
-        "none": ({"algorithm": "none"}, _GREEDY),
-        "ngram": ({"algorithm": "ngram", **_CHAIN}, _PENALTIES),
-        "standalone": ({"algorithm": "standalone", "graphs": True, **_CHAIN}, _GREEDY),
-        "standalone tree": ({"algorithm": "standalone", "drafting": "drawn", **_TREE}, _DRAWN),
-        "eagle": ({"algorithm": "eagle", **_TREE}, _GREEDY),
+        "none": ({"algorithm": "none", **chunks}, _MIXED),
+        "ngram": ({"algorithm": "ngram", "ngram_min": 1, **_CHAIN}, _PENALISED),
+        "standalone": ({"algorithm": "standalone", **_CHAIN}, _GREEDY),
+        "standalone chain": (
+            {"algorithm": "standalone", "drafting": "drawn", "graphs": True, **_CHAIN},
+            _DRAWN,
+        ),
+        "standalone tree": ({"algorithm": "standalone", "drafting": "drawn", **_TREE}, _MIXED),
+        "eagle": ({"algorithm": "eagle", **chunks, **_TREE}, _MIXED),
         "eagle3": ({"algorithm": "eagle3", "graphs": True, **_TREE}, _GREEDY),
         "eagle3 drawn": ({"algorithm": "eagle3", "drafting": "drawn", **_TREE}, _DRAWN),
         "eagle3 chain": ({"algorithm": "eagle3", "drafting": "drawn", **_CHAIN}, _DRAWN),
     }
 
 
-def outcomes(*, whole: bool = False) -> Outcome:
+def run(name: str) -> None:
+    """One of the engines, from its start to its last request."""
+    settings, params = _engines()[name]
+    _run(settings, params, nullcontext())
+
+
+def outcomes() -> Outcome:
     """What became of each engine: "done", the code of a contract's error, or another error.
 
-    Without `whole` the first contract's error ends the run: it is seen.
+    The first contract's error ends the run: the mutant is seen.
     """
     found: Outcome = {}
-    for name, (settings, params) in _engines().items():
-        found[name] = _outcome(partial(_run, settings, params))
-        if found[name].startswith("SHP") and not whole:
+    for name in _engines():
+        found[name] = _outcome(partial(run, name))
+        if found[name].startswith("SHP"):
             break
     return found
 
 
-def signatures() -> Iterator[tuple[str, str]]:
-    """By engine, the shapes and dtypes of all operations of one turn, as one hash.
+def signatures() -> Iterator[tuple[str, str, str]]:
+    """By engine, how its run ends, and the shapes and dtypes of all operations of its first turn.
 
-    No value of a tensor decides a shape there: another hash is another size, rank or dtype.
+    The second is one hash. No value of a tensor decides a shape there: another hash is another
+    size, rank or dtype.
     """
     for name, (settings, params) in _engines().items():
-        seen = _Shapes()
-        said = _outcome(partial(seen.over, settings, params))
-        text = "\n".join([said, *sorted(f"{count}x {op}" for op, count in seen.counts.items())])
-        yield name, hashlib.sha256(text.encode()).hexdigest()
+        shapes = _Shapes()
+        said = _outcome(partial(_run, settings, params, shapes))
+        yield name, said, shapes.digest()
 
 
 def _outcome(run: Callable[[], None]) -> str:
     try:
         run()
     except ShapeContractError as error:
-        return error.diagnostic.code
+        return f"{error.diagnostic.code} {error.diagnostic.message[:120]}"
     except Exception as error:
         return f"{type(error).__name__}: {str(error)[:120]}"
     return "done"
 
 
-def _engine(settings: Mapping[str, object]) -> LLM:
-    return LLM("tiny", max_requests=8, max_context=96, num_slots=900, **settings)  # type: ignore[arg-type]
-
-
-def _start(llm: LLM, params: SamplingParams) -> list[Any]:
-    encode = llm.tokenizer.encode
-    return [llm.engine.add(encode(text), params) for text in _PROMPTS]
-
-
-def _run(settings: Mapping[str, object], params: SamplingParams) -> None:
-    """Six requests at once, one leaves, another comes late, and a rank stands idle."""
-    llm = _engine(settings)
-    requests = _start(llm, params)
+def _run(
+    settings: Mapping[str, object],
+    params: Sequence[SamplingParams],
+    watched: AbstractContextManager[object],
+) -> None:
+    """Six requests at once, an idle rank, one leaves, another comes late and shares a prefix."""
+    with watched:
+        llm = _engine(settings)
+        encoded = [_encoded(llm, prompt) for prompt in _PROMPTS]
+        add = llm.engine.add
+        requests = [add(ids, params[n % len(params)]) for n, ids in enumerate(encoded)]
+        llm.engine.turn()
+        llm.engine.scheduler.idle_turn()
+        llm.engine.scheduler.abort(requests[1])
     llm.engine.turn()
-    llm.engine.scheduler.idle_turn()
-    llm.engine.scheduler.abort(requests[1])
-    llm.engine.turn()
-    llm.engine.add(llm.tokenizer.encode("late"), params)
+    add(_encoded(llm, _LATE), params[0])
+    if settings["algorithm"] == "ngram":
+        add(_EVERY_TOKEN, params[1])
     llm.engine.run()
+
+
+def _encoded(llm: LLM, prompt: str | Sequence[int]) -> Sequence[int]:
+    return llm.tokenizer.encode(prompt) if isinstance(prompt, str) else prompt
+
+
+def _engine(settings: Mapping[str, object]) -> LLM:
+    config = EngineConfig.of(
+        target="tiny", max_requests=7, max_context=320, num_slots=1100, **settings
+    )
+    with patch.multiple(
+        engine.models.pair, tiny_config=_model_config, tiny_eagle_config=_head_config
+    ):
+        pair: ModelPair = load_pair(config)
+    return LLM.of(config, pair)
+
+
+def _model_config(*, hidden: int, layers: int = 1) -> ModelConfig:
+    """Two layers of hidden 84 with 6 heads for the target, one of 54 with 9 for a draft."""
+    del layers
+    target = hidden == 64
+    sizes = _sizes(84, 6, 2) if target else _sizes(54, 9, 3)
+    raw = {"architectures": ["LlamaForCausalLM"], "num_hidden_layers": 2 if target else 1, **sizes}
+    return ModelConfig.from_hf(raw, source="<target>" if target else "<draft>")
+
+
+def _head_config(target: ModelConfig, *, version: Version) -> EagleConfig:
+    """An EAGLE-3 head has sizes of its own; an EAGLE-1 head shares the target's hidden size."""
+    raw: dict[str, object] = {
+        "architectures": [f"LlamaForCausalLMEagle{'3' if version == 'eagle3' else ''}"],
+        "num_hidden_layers": 1,
+        "target_hidden_size": target.hidden,
+        **(_sizes(54, 9, 3) if version == "eagle3" else _sizes(84, 3, 1)),
+    }
+    if version == "eagle3":
+        raw |= {"draft_vocab_size": 131, "eagle_aux_hidden_state_layer_ids": [0, 1, 1]}
+    return eagle_config(raw, target, version=version, source="<head>")
+
+
+def _sizes(hidden: int, heads: int, kv_heads: int) -> dict[str, object]:
+    return {
+        "vocab_size": _VOCAB,
+        "hidden_size": hidden,
+        "intermediate_size": 2 * hidden + 4,
+        "num_attention_heads": heads,
+        "num_key_value_heads": kv_heads,
+        "max_position_embeddings": 512,
+        "eos_token_id": 256,
+    }
 
 
 class _Shapes(TorchDispatchMode):
@@ -102,28 +192,24 @@ class _Shapes(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.counts: Counter[str] = Counter()
-
-    def over(self, settings: Mapping[str, object], params: SamplingParams) -> None:
-        """The prompts are read, one iteration is made, a request leaves, a rank stands idle."""
-        with self:
-            llm = _engine(settings)
-            requests = _start(llm, params)
-            llm.engine.turn()
-            llm.engine.scheduler.abort(requests[1])
-            llm.engine.scheduler.idle_turn()
+        self._counts: Counter[object] = Counter()
 
     def __torch_dispatch__(
         self, function: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> object:
         result = function(*args, **(kwargs or {}))
-        self.counts[f"{function} {_described(args)} -> {_described(result)}"] += 1
+        self._counts[function, _described(args), _described(result)] += 1
         return result
 
+    def digest(self) -> str:
+        """Another digest is another list of operations; their order does not count."""
+        lines = sorted(f"{count}x {one}" for one, count in self._counts.items())
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
-def _described(value: object) -> str:
+
+def _described(value: object) -> object:
     if isinstance(value, torch.Tensor):
-        return f"{value.dtype}{list(value.shape)}".removeprefix("torch.")
+        return value.dtype, tuple(value.shape)
     if isinstance(value, (tuple, list)):
-        return "(" + ", ".join(_described(one) for one in value) + ")"
-    return ""
+        return tuple(map(_described, value))
+    return None

@@ -1,13 +1,20 @@
-"""Mutants: the engine with one expression changed; any prefix of their order is a fair sample."""
+"""Mutants: the engine with one expression changed; any prefix of their order is a fair sample.
+
+A mutant's key is made of what it changes and of the function that is in, not of line numbers: it
+stays while other places of the engine change. A tenth of the keys are the pilot: the mutants that
+may be looked at while the checker is worked on. The sample that is reported holds none of them.
+"""
 
 from __future__ import annotations
 
 import ast
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
+from typing import Literal
 
 from tests.mutation.rules import RULES, Rule
 
@@ -58,34 +65,54 @@ def mutants(root: Path) -> list[Mutant]:
     groups = [_of_rule(rule, root, texts) for rule in RULES]
     ordered = [one for turn in zip_longest(*groups) for one in turn if one is not None]
     # What two rules make alike is the first one's.
-    return list({one.key: one for one in reversed(ordered)}.values())[::-1]
+    unique = {(one.path, one.source): one for one in reversed(ordered)}
+    return list(unique.values())[::-1]
+
+
+def sample(found: Sequence[Mutant], name: Literal["pilot", "final", "all"]) -> list[Mutant]:
+    """The mutants of this sample, in order."""
+    wanted = {"pilot": (True,), "final": (False,), "all": (True, False)}[name]
+    return [one for one in found if _is_pilot(one) in wanted]
+
+
+def _is_pilot(mutant: Mutant) -> bool:
+    return int(hashlib.sha256(f"pilot {mutant.key}".encode()).hexdigest(), 16) % 10 == 0
 
 
 def _of_rule(rule: Rule, root: Path, texts: dict[Path, str]) -> list[Mutant]:
     made: dict[str, Mutant] = {}
+    alike: Counter[str] = Counter()
     for path, text in texts.items():
-        for node, lines in _places(ast.parse(text)):
+        for node, where, lines in _places(ast.parse(text)):
             for target, after in rule.find(node):
                 mutant = _mutant(rule, str(path.relative_to(root)), text, lines, target, after)
                 if mutant is not None:
-                    made.setdefault(mutant.key, mutant)
-    return sorted(made.values(), key=lambda one: one.key)
+                    edit = f"{mutant.path} {where} {mutant.before} {mutant.after}"
+                    key = hashlib.sha256(f"{edit} {alike[edit]}".encode()).hexdigest()[:12]
+                    alike[edit] += 1
+                    made[key] = replace(mutant, key=key)
+    return [made[key] for key in sorted(made)]
 
 
-def _places(tree: ast.AST) -> Iterator[tuple[ast.AST, tuple[int, int]]]:
-    """Every node that runs, with the lines of its statement."""
-    pending: list[tuple[ast.AST, tuple[int, int]]] = [(tree, (1, 1))]
+def _places(tree: ast.AST) -> Iterator[tuple[ast.AST, str, tuple[int, int]]]:
+    """Every node that runs, with the name of its function and the lines of its statement."""
+    pending: list[tuple[ast.AST, str, tuple[int, int]]] = [(tree, "", (1, 1))]
     while pending:
-        node, lines = pending.pop()
+        node, where, lines = pending.pop()
         if isinstance(node, _QUIET) or _is_invariant(node):
             continue
         if isinstance(node, ast.stmt):
             lines = (node.lineno, node.end_lineno or node.lineno)
-        yield node, lines
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+            where = f"{where}.{node.name}"
+        yield node, where, lines
         for name, value in ast.iter_fields(node):
             if name not in _SKIPPED_FIELDS:
                 children: Sequence[object] = value if isinstance(value, list) else [value]
-                pending += [(one, lines) for one in children if isinstance(one, ast.AST)]
+                # The first child is taken first: equal edits count from the top of a function.
+                pending += [
+                    (one, where, lines) for one in reversed(children) if isinstance(one, ast.AST)
+                ]
 
 
 def _is_invariant(node: ast.AST) -> bool:
@@ -105,9 +132,8 @@ def _mutant(
         ast.parse(changed)
     except SyntaxError:
         return None
-    key = hashlib.sha256(f"{path}\n{changed}".encode()).hexdigest()[:12]
     return Mutant(
-        key=key,
+        key="",
         rule=rule.name,
         path=path,
         line=node.lineno,

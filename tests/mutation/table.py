@@ -52,13 +52,17 @@ def is_silent(one: Record) -> bool:
     return one["off"] == "done"
 
 
-def document(records: Sequence[Record], base: Record, *, generated: int) -> dict[str, object]:
+def document(
+    records: Sequence[Record], base: Record, *, generated: int, of: str
+) -> dict[str, object]:
     """Everything `--json` prints."""
     kinds = {name: [one for one in records if kind(one) == name] for name in _KINDS}
     counted = [one for one in kinds["counted"] if one["rule"] != HELD_BACK]
     held = [one for one in kinds["counted"] if one["rule"] == HELD_BACK]
     return {
         "generated": generated,
+        "engine": base["engine"],
+        "sample": of,
         "run": len(records),
         "kinds": {name: len(found) for name, found in kinds.items()},
         "clean": _is_clean(base),
@@ -70,6 +74,9 @@ def document(records: Sequence[Record], base: Record, *, generated: int) -> dict
             for rule in RULES
         },
         "seen though nothing changed in the load run": _shares(kinds["equivalent"])["together"],
+        "cpu seconds a mutant": round(
+            sum(float(str(one["cpu_seconds"])) for one in records) / max(len(records), 1), 1
+        ),
         "survivors": [_shown(one) for one in kinds["counted"] if not seen(one)],
         "records": list(records),
     }
@@ -122,9 +129,10 @@ def text(found: Mapping[str, object]) -> str:
     kinds = found["kinds"]
     assert isinstance(kinds, dict), "document() made it"
     lines = [
-        f"{found['run']} of {found['generated']} mutants were run: "
+        f"{found['run']} of {found['generated']} mutants were run (sample {found['sample']}): "
         + ", ".join(f"{count} {name}" for name, count in kinds.items()),
         f"the engine itself is {'clean in every tier' if found['clean'] else 'NOT clean'}",
+        f"{found['cpu seconds a mutant']} CPU seconds a mutant",
         "",
         f"{'':20}{'mutants':>9}"
         + "".join(f"{name:>9}" for name in (*TIERS, "together", "share"))

@@ -14,6 +14,8 @@ from typing import Any
 
 from shapecheck.config import settings
 
+# Kernels, and what measures the engine from outside: no mutant is in them, and none reaches them.
+_APART = ("__pycache__", "bench", "kernels", "observe")
 Lines = dict[str, list[int]]
 
 
@@ -23,43 +25,61 @@ def _use(root: Path, level: str) -> None:
     settings.cache_clear()
 
 
+def warm(root: Path) -> None:
+    """What torch, sympy and triton load or work out on first use is there; no engine stays."""
+    before = set(sys.modules)
+    unchecked(root, {})
+    trace(root, ["none"])
+    lint(root)
+    for name in set(sys.modules) - before:
+        if name.partition(".")[0] == "engine" or name.startswith("tests."):
+            del sys.modules[name]
+    sys.path.remove(str(root))
+    sys.path_importer_cache.pop(str(root), None)
+
+
 def lint(root: Path) -> list[str]:
     """The codes of what lint finds."""
     from shapecheck.static.report import run
 
-    return sorted(f"{one.code} {one.message}" for one in run((str(root / "engine"),)).findings)
+    targets = [str(path) for path in sorted((root / "engine").iterdir()) if path.name not in _APART]
+    return sorted(f"{one.code} {one.message}" for one in run(tuple(targets)).findings)
 
 
 def cases() -> Mapping[str, Any]:
-    """The traced engines, those with the most names first; small numbers keep the loops short."""
+    """The traced engines, by the engine of the load run that runs the same lines.
+
+    Those with the most names come first; small numbers keep the loops short.
+    """
     from tests.unit.engine.traced import Case
 
-    small = {"bs": 3, "topk": 3, "num_draft_tokens": 3}
-    every = (
-        Case(algorithm="eagle3", topk=2, graphs=True, hints={"padded_bs": 6}),
-        Case(algorithm="eagle3", topk=2, drafting="drawn", hints=small),
-        Case(algorithm="ngram", penalties=True),
-        Case(algorithm="standalone", drafting="drawn", graphs=True, hints={"padded_bs": 6}),
-        Case(algorithm="eagle", topk=2),
-        Case(algorithm="none"),
-    )
-    return {str(case): case for case in every}
+    short = {"bs": 3, "num_steps": 2, "num_draft_tokens": 3}
+    return {
+        "eagle3": Case(
+            algorithm="eagle3",
+            topk=2,
+            graphs=True,
+            layers=1,
+            hints={"padded_bs": 6, "num_steps": 2},
+        ),
+        "eagle3 drawn": Case(algorithm="eagle3", topk=2, drafting="drawn", layers=1, hints=short),
+        "ngram": Case(algorithm="ngram", penalties=True, narrow=False),
+        "standalone chain": Case(
+            algorithm="standalone", drafting="drawn", graphs=True, hints={**short, "padded_bs": 6}
+        ),
+        "eagle": Case(algorithm="eagle", topk=2),
+        "none": Case(algorithm="none"),
+    }
 
 
-def cases_names(root: Path) -> list[str]:
-    """The names of the traced cases; asking imports the engine."""
-    _use(root, "off")
-    return list(cases())
-
-
-def trace(root: Path, names: list[str]) -> dict[str, object]:
-    """What trace finds, in the first of these cases that shows anything."""
+def trace(root: Path, names: list[str] | None = None) -> dict[str, object]:
+    """What trace finds, in the first of these cases that shows anything; None means all."""
     _use(root, "off")
     from tests.unit.engine.traced import report_of
 
     stopped = ""
-    for name in names:
-        report = report_of(cases()[name])
+    for name in cases() if names is None else names:
+        report = report_of(cases()[name], first=True)
         if report.findings:
             said = [f"{one.code} {one.message}" for one in report.findings]
             return {"found": [one.replace(f"{root}/", "") for one in said], "in": name}
@@ -67,7 +87,7 @@ def trace(root: Path, names: list[str]) -> dict[str, object]:
     return {"found": [], "stopped": stopped}
 
 
-def run(root: Path, level: str) -> dict[str, str]:
+def load(root: Path, level: str) -> dict[str, str]:
     """What becomes of the load run at this level."""
     _use(root, level)
     from tests.mutation.load import outcomes
@@ -76,30 +96,35 @@ def run(root: Path, level: str) -> dict[str, str]:
 
 
 def unchecked(root: Path, expected: Mapping[str, str]) -> dict[str, object]:
-    """Whether an operation has another shape or dtype than `expected`, and how the run ends."""
-    _use(root, "off")
-    from tests.mutation.load import outcomes, signatures
-
-    # The first difference is enough.
-    changes = any(expected[name] != found for name, found in signatures())
-    return {"changes": changes, "ends": outcomes()}
-
-
-def signature(root: Path) -> dict[str, str]:
-    """Shapes and dtypes of the load run's operations, contracts off."""
+    """How the load run ends when nothing is checked, its shapes and dtypes as one hash each, and
+    whether one of those is another than `expected`."""
     _use(root, "off")
     from tests.mutation.load import signatures
 
-    return dict(signatures())
+    ends: dict[str, str] = {}
+    shapes: dict[str, str] = {}
+    for name, said, digest in signatures():
+        ends[name], shapes[name] = said, digest
+    return {"ends": ends, "shapes": shapes, "changes": shapes != expected}
 
 
-def covered(root: Path, name: str) -> Lines:
-    """The engine's lines that run in this traced case, those of its import included."""
+def covered(root: Path) -> dict[str, Lines]:
+    """For each traced case the engine's lines that the load run's engine of its name runs."""
+    _use(root, "off")
     lines: dict[str, set[int]] = {}
+    found: dict[str, Lines] = {}
     sys.settrace(_lines_into(lines, str(root / "engine") + os.sep))
-    trace(root, [name])
+    names = list(cases())
+    from tests.mutation.load import run
+
+    imported = {path: set(numbers) for path, numbers in lines.items()}
+    for name in names:
+        lines.clear()
+        lines.update({path: set(numbers) for path, numbers in imported.items()})
+        run(name)
+        found[name] = {path: sorted(numbers) for path, numbers in lines.items()}
     sys.settrace(None)
-    return {path: sorted(found) for path, found in lines.items()}
+    return found
 
 
 def _lines_into(lines: dict[str, set[int]], prefix: str) -> Callable[..., Any]:

@@ -1,11 +1,15 @@
-"""One worker: its own copy of the engine, one mutant after the other, each tier in a fork."""
+"""One worker: its own copy of the engine, one mutant after the other, each tier in a fork.
+
+The worker has imported what every fork needs and has run the engine once, so that a fork pays for
+the mutant alone; the engine itself each fork imports anew, from the worker's copy.
+"""
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import shutil
-import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -15,23 +19,27 @@ import torch
 from tests.mutation import tiers
 from tests.mutation.mutants import Mutant
 
-# Imported once, so that no fork pays for them; nothing here imports the engine.
-import shapecheck.static.report  # isort: skip
-import shapecheck.symbolic  # noqa: F401  # isort: skip
-
 _FORK = multiprocessing.get_context("fork")
-_LIMIT_S = 150.0
-# A third traced case rarely shows what two do not, and a trace is the dearest of the tiers.
-_CASES = 2
+_LIMIT_S = 240.0
 _ENGINE = Path(__file__).parents[2] / "engine"
 
 Record = dict[str, object]
 
 
-def copy_engine(root: Path) -> Path:
-    """A copy of the engine below `root`, without what tests do not read."""
-    shutil.copytree(_ENGINE, root / "engine")
+def copied(root: Path) -> Path:
+    """A copy of the engine below `root`."""
+    shutil.copytree(_ENGINE, root / "engine", ignore=shutil.ignore_patterns("__pycache__"))
     return root
+
+
+def warm(root: Path) -> None:
+    """This process has done everything once."""
+    torch.set_num_threads(1)
+    tiers.warm(root)
+    # A fork lives for seconds: what it leaves behind is not worth a collection.
+    gc.collect()
+    gc.freeze()
+    gc.disable()
 
 
 def forked(function: Callable[..., object], *args: object) -> object:
@@ -50,7 +58,6 @@ def forked(function: Callable[..., object], *args: object) -> object:
 
 
 def _child(out: Connection, function: Callable[..., object], args: tuple[object, ...]) -> None:
-    torch.set_num_threads(1)
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)
     os.dup2(quiet, 2)
@@ -63,18 +70,22 @@ def _child(out: Connection, function: Callable[..., object], args: tuple[object,
     os._exit(0)
 
 
-def judge(mutant: Mutant, root: Path, base: Record) -> Record:
-    """The record of one mutant: what every tier said, and what it changed."""
-    started = time.monotonic()
+def judge(mutant: Mutant, root: Path, base: Record, *, cases: int) -> Record:
+    """The record of one mutant: what every tier said, and what it changed.
+
+    Of the traced cases that run the changed lines the first `cases` are traced.
+    """
+    spent = _spent()
     path = root / "engine" / mutant.path
     original, stat = path.read_text(), path.stat()
     path.write_text(mutant.source)
     try:
-        off = forked(tiers.unchecked, root, base["signature"])
-        strict = forked(tiers.run, root, "strict")
-        seen = _seen_at_run_time(strict)
-        full = strict if seen else forked(tiers.run, root, "full")
-        traced = forked(tiers.trace, root, _cases_for(mutant, base))
+        off = forked(tiers.unchecked, root, base["shapes"])
+        full = _worst(forked(tiers.load, root, "full"))
+        # `full` checks all that `strict` does and values besides: what passes it passes `strict`.
+        seen = full.startswith("SHP")
+        strict = _worst(forked(tiers.load, root, "strict")) if seen else full
+        traced = forked(tiers.trace, root, _cases_for(mutant, base)[:cases])
         lint = forked(tiers.lint, root)
     finally:
         path.write_text(original)
@@ -88,49 +99,50 @@ def judge(mutant: Mutant, root: Path, base: Record) -> Record:
         # What does not even import changes something.
         "changes": off["changes"] if isinstance(off, dict) else True,
         "off": _worst(off["ends"] if isinstance(off, dict) else off),
-        "strict": _worst(strict),
-        "full": _worst(full),
+        "strict": strict,
+        "full": full,
         "trace": traced,
         "lint": lint,
-        "seconds": round(time.monotonic() - started, 1),
+        "cpu_seconds": round(_spent() - spent, 1),
     }
 
 
 def baseline(root: Path) -> Record:
     """The unmutated engine: its shapes, the lines of each traced case, and no finding at all."""
-    names = forked(tiers.cases_names, root)
-    assert isinstance(names, list), names
-    record: Record = {
-        "signature": forked(tiers.signature, root),
-        "covered": {name: forked(tiers.covered, root, name) for name in names},
+    off = forked(tiers.unchecked, root, {})
+    assert isinstance(off, dict), off
+    return {
+        "off": off["ends"],
+        "shapes": off["shapes"],
+        "strict": forked(tiers.load, root, "strict"),
+        "full": forked(tiers.load, root, "full"),
         "lint": forked(tiers.lint, root),
-        "trace": forked(tiers.trace, root, names),
+        "covered": forked(tiers.covered, root),
+        "trace": forked(tiers.trace, root),
     }
-    for level in ("off", "strict", "full"):
-        record[level] = forked(tiers.run, root, level)
-    return record
 
 
 def _cases_for(mutant: Mutant, base: Record) -> list[str]:
-    """The first traced cases that run a line of the mutated statement; the others cannot differ."""
+    """The traced cases that run a line of the mutated statement; the others cannot differ."""
     covered = base["covered"]
     assert isinstance(covered, dict), "the baseline was measured"
     first, last = mutant.lines
-    running = [
+    return [
         name
         for name, lines in covered.items()
         if any(first <= line <= last for line in lines.get(mutant.path, ()))
     ]
-    return running[:_CASES]
-
-
-def _seen_at_run_time(outcome: object) -> bool:
-    return isinstance(outcome, dict) and any(said.startswith("SHP") for said in outcome.values())
 
 
 def _worst(outcome: object) -> str:
-    """One word for a load run: a contract's code if any engine got one, else another error."""
+    """One word for a load run: a contract's error if any engine got one, else another error."""
     if not isinstance(outcome, dict):
         return str(outcome)
     said = [one for one in outcome.values() if one != "done"]
     return next((one for one in said if one.startswith("SHP")), said[0] if said else "done")
+
+
+def _spent() -> float:
+    """CPU seconds of the forks so far."""
+    times = os.times()
+    return times.children_user + times.children_system

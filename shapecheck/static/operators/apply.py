@@ -36,6 +36,7 @@ from shapecheck.static.operators.table import Operator
 from shapecheck.static.operators.views import (
     expand,
     flatten,
+    pad,
     rank_only,
     repeat_interleave,
     squeeze,
@@ -69,6 +70,7 @@ _KINDS: dict[str, Callable[[Frame, Operator, Arguments, Keywords, ast.Call], Val
     "embedding": embedding,
     "view": view,
     "flatten": flatten,
+    "pad": pad,
     "squeeze": squeeze,
     "unsqueeze": unsqueeze,
     "transpose": transpose,

@@ -14,6 +14,7 @@ from shapecheck.static.symbols import SizePoly, Step
 from shapecheck.static.values import (
     UNKNOWN,
     Axis,
+    Items,
     Plain,
     Sequence,
     Size,
@@ -25,13 +26,12 @@ from shapecheck.static.values import (
 
 def cat(frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call) -> Value:
     parts = args[0] if args else UNKNOWN
-    if not isinstance(parts, Sequence):
+    if not isinstance(parts, Sequence | Items):
         return UNKNOWN
+    held = parts.items if isinstance(parts, Sequence) else parts.choices
     dim = dim_argument(args, keywords)
     note_joined(frame, node)
-    tensors = [
-        plain for item in parts.items for plain in plain_values(item) if isinstance(plain, Tensor)
-    ]
+    tensors = [plain for item in held for plain in plain_values(item) if isinstance(plain, Tensor)]
     if not tensors:
         return UNKNOWN
     first = tensors[0]
@@ -44,7 +44,8 @@ def cat(frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: a
     if not -len(first.dims) <= at < len(first.dims):
         return Tensor(dtype=first.dtype)
     dims = list(first.dims)
-    dims[at] = _sum_axes([t.axis(at) for t in tensors], complete=len(tensors) == len(parts.items))
+    counted = isinstance(parts, Sequence) and len(tensors) == len(held)
+    dims[at] = _sum_axes([t.axis(at) for t in tensors], complete=counted)
     return Tensor(tuple(dims), dtype=first.dtype)
 
 
@@ -73,11 +74,22 @@ def _sum_axes(axes: list[Axis], *, complete: bool) -> Axis:
 def stack(frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call) -> Value:
     parts = args[0] if args else UNKNOWN
     note_joined(frame, node)
-    if isinstance(parts, Sequence) and parts.items:
-        first = parts.items[0]
-        if isinstance(first, Tensor) and first.dims is not None:
-            return Tensor((None,) * (len(first.dims) + 1), dtype=first.dtype)
-    return Tensor()
+    if not isinstance(parts, Sequence | Items):
+        return Tensor()
+    held = parts.items if isinstance(parts, Sequence) else parts.choices
+    tensors = [plain for item in held for plain in plain_values(item)]
+    known = [one for one in tensors if isinstance(one, Tensor)]
+    for other in known[1:]:
+        meet(frame, "torch.stack", known[0], other, node)
+    if not known or known[0].dims is None:
+        return Tensor()
+    dims = list(known[0].dims)
+    at = dim_argument(args, keywords) if len(args) > 1 or "dim" in keywords else 0
+    if at is None or not -len(dims) - 1 <= at <= len(dims):
+        return Tensor((None,) * (len(dims) + 1), dtype=known[0].dtype)
+    count = Size(Poly.constant(len(held))) if isinstance(parts, Sequence) else None
+    dims.insert(at if at >= 0 else len(dims) + 1 + at, count)
+    return Tensor(tuple(dims), dtype=known[0].dtype, ids=known[0].ids)
 
 
 def matmul(frame: Frame, left: Plain, right: Plain, node: ast.expr) -> Value:

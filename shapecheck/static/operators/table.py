@@ -65,6 +65,7 @@ FUNCTIONS: dict[str, Operator] = {
     **_all("embedding", "embedding"),
     **_all("view", "reshape", position=1),
     **_all("flatten", "flatten"),
+    **_all("pad", "pad"),
     **_all("squeeze", "squeeze"),
     **_all("unsqueeze", "unsqueeze"),
     **_all("transpose", "transpose swapaxes"),

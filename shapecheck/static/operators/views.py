@@ -16,7 +16,7 @@ from shapecheck.static.operators.arguments import (
 )
 from shapecheck.static.operators.table import Operator
 from shapecheck.static.symbols import SizePoly, Step, bounded
-from shapecheck.static.values import UNKNOWN, Axis, Size, Tensor, Value
+from shapecheck.static.values import UNKNOWN, Axis, Sequence, Size, Tensor, Union, Value
 
 
 def view(frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call) -> Value:
@@ -55,6 +55,38 @@ def _product(dims: tuple[Axis, ...] | None) -> Axis:
         total = product
         trail.extend(axis.trail)
     return Size(total, tuple(trail[-12:]))
+
+
+def pad(frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call) -> Value:
+    """`pad(x, (left, right, ...))`: pairs from the last axis on are added to it."""
+    source = tensor_of(args)
+    given = args[1] if len(args) > 1 else keywords.get("pad", UNKNOWN)
+    if source is None or not isinstance(given, Sequence) or len(given.items) % 2:
+        return Tensor(dtype=source.dtype if source else None)
+    ends = [axis_of(one) if not isinstance(one, Union) else None for one in given.items]
+    pairs = [(ends[at], ends[at + 1]) for at in range(0, len(ends), 2)]
+    if source.dims is None:
+        last = _widened(source.last, pairs[0]) if pairs else source.last
+        return Tensor(None, last, source.dtype)
+    if len(pairs) > len(source.dims):
+        return Tensor(dtype=source.dtype)
+    dims = list(source.dims)
+    for offset, pair in enumerate(pairs, 1):
+        dims[-offset] = _widened(dims[-offset], pair)
+    return Tensor(tuple(dims), dtype=source.dtype)
+
+
+def _widened(axis: Axis, ends: tuple[Axis, Axis]) -> Axis:
+    """The axis and what is put before and behind it, when all three are known."""
+    total: SizePoly = Poly.constant(0)
+    trail: list[Step] = []
+    for one in (axis, *ends):
+        if one is None:
+            return None
+        total = total + one.poly
+        trail.extend(one.trail)
+    kept = bounded(total)
+    return None if kept is None else Size(kept, tuple(trail[-12:]))
 
 
 def squeeze(

@@ -1,13 +1,15 @@
 """The engine under trace: real phases on fake tensors, every proposer, idle and merge included.
 
 Nothing of the engine is replaced but the Dims it would build for itself, whose sizes are symbols
-here. There are no weights and no numbers: two layers, no device.
+here. There are no weights and no numbers, and no device. What only repeats is done as often as it
+differs: a layer or two of each model, one round of the generator behind the coins.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from unittest.mock import patch
 
 import torch
@@ -38,6 +40,8 @@ _LENGTH = 64
 # What the config says is also what the engine allocates: no symbol, but the same number.
 _SLOTS = 99
 _MEMORY = engine.dims.Memory(req_rows=17, max_context=128, num_slots=_SLOTS + 1)
+# The package has a function of this name.
+_COINS = import_module("engine.sampling.coins")
 _EAGLE_1 = {
     "draft_vocab == target_vocab": "EAGLE-1 scores with the target's own head",
     "draft_hidden == target_hidden": "EAGLE-1's states take the place of the target's in fc",
@@ -55,7 +59,10 @@ ALLOWED: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One engine and the numbers behind its symbols."""
+    """One engine and the numbers behind its symbols.
+
+    `narrow` traces the step of plain decoding too, where the engine has one.
+    """
 
     algorithm: str
     topk: int = 1
@@ -63,6 +70,8 @@ class Case:
     graphs: bool = False
     penalties: bool = False
     setting: str = "equal"
+    narrow: bool = True
+    layers: int | None = None
     hints: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def __str__(self) -> str:
@@ -72,8 +81,11 @@ class Case:
         return ", ".join([*parts, *switches])
 
 
-def report_of(case: Case) -> Report:
-    """What this engine needed; an error in it ends the run and is reported."""
+def report_of(case: Case, *, first: bool = False) -> Report:
+    """What this engine needed; an error in it ends the run and is reported.
+
+    With `first` the run ends at the first hand-over after a finding.
+    """
     config = EngineConfig.of(
         target="tiny",
         algorithm=case.algorithm,
@@ -85,7 +97,7 @@ def report_of(case: Case) -> Report:
         num_slots=_SLOTS,
         dtype="bfloat16",
     )
-    target = tiny_config(hidden=64, layers=4)
+    target = tiny_config(hidden=64, layers=_layers(case))
     draft = _draft_config(config, target)
     dims = engine.dims.build_dims(config, target, draft, _MEMORY)
     with (
@@ -97,20 +109,28 @@ def report_of(case: Case) -> Report:
             one_dtype=True,
         ) as t,
         torch.inference_mode(),
+        patch.object(_COINS, "_ROUNDS", 1),
     ):
         for equality, reason in ALLOWED[case.algorithm].items():
             t.allow(equality, reason=reason)
-        t.run(_drive, t, case, config, target, draft)
+        t.run(_driven, t, _drive(t, case, config, target, draft), first)
     return t.report()
+
+
+def _driven(t: Trace, turns: Iterator[None], first: bool) -> None:
+    for _ in turns:
+        if first and t.report().findings:
+            return
 
 
 def _drive(
     t: Trace, case: Case, config: EngineConfig, target: ModelConfig, draft: ModelConfig | None
-) -> None:
+) -> Iterator[None]:
     built = _engine(t, case, config, _pair(t, target, draft))
     rows, sampling = _rows(t), _sampling(t, case)
-    for step in _steps(built):
+    for step in _steps(case, built):
         state = _read(t, step, sampling)
+        yield
         live = Live(rows=rows, state=step.proposer.idle().merge(state), sampling=sampling)
         # A row that the host knows has an n-gram index.
         for row in rows.rows_on_host:
@@ -118,21 +138,30 @@ def _drive(
         # What a state is made of shows when it is read: a merge alone joins rows of any number.
         for _ in range(2 if draft is None else 1):
             step.iterate(live)
+            yield
         _join_and_leave(t, live.state, step.proposer.idle())
     built.scheduler.idle_turn()
 
 
+def _layers(case: Case) -> int:
+    """An EAGLE-3 head reads the inputs of several layers."""
+    return case.layers or (2 if case.algorithm == "eagle3" else 1)
+
+
 def _numbers(case: Case) -> Mapping[str, int]:
-    """The head reads the inputs of three layers; a tree of three levels has every kind of node."""
+    """A tree of three levels has every kind of node."""
     tree = {"num_steps": 3} if case.topk > 1 else {}
     if case.algorithm == "none":
         tree = {"num_steps": 0}  # as the engine's own Dims has it
-    return {"target_layers": 4, "num_slots": _MEMORY.num_slots, **tree, **case.hints}
+    layers = {"target_layers": _layers(case)}
+    if case.algorithm == "standalone":
+        layers["draft_layers"] = 1
+    return {**layers, "num_slots": _MEMORY.num_slots, **tree, **case.hints}
 
 
-def _steps(built: Engine) -> Iterator[Step]:
+def _steps(case: Case, built: Engine) -> Iterator[Step]:
     yield built.scheduler.step
-    if built.scheduler.narrow is not None:
+    if case.narrow and built.scheduler.narrow is not None:
         yield built.scheduler.narrow
 
 
@@ -232,7 +261,7 @@ def _draft(t: Trace, draft: ModelConfig | None, target: CausalLM) -> DraftModel 
 def _draft_config(config: EngineConfig, target: ModelConfig) -> ModelConfig | None:
     if config.algorithm == "eagle" or config.algorithm == "eagle3":
         return tiny_eagle_config(target, version=config.algorithm)
-    return tiny_config(hidden=64) if config.algorithm == "standalone" else None
+    return tiny_config(hidden=64, layers=1) if config.algorithm == "standalone" else None
 
 
 def findings_of(cases: Iterable[Case]) -> list[str]:

@@ -35,6 +35,10 @@ LINES = {
         "h.view(); h.split(0); h.chunk(0); h.view(-1, -1); h // 0; x // 0; h[..., ..., None]",
         "torch.cat(); torch.cat([]); torch.stack(1); torch.full(); h.sum(dim=()); h.flatten(-5, 9)",
         "h.squeeze(99); h.transpose(); h.permute(*h); h @ h[0]; h[h, h, h]; h.shape[99]; -'a'",
+        "next(*()); sorted(*()); setattr(*()); n.get_hidden_size(*()); torch.nn.Parameter(*())",
+        "import functools; functools.partial(*()); functools.partial(f)(n)(n); [].append(*())",
+        "torch.nn.functional.pad(h, (1,)); torch.nn.functional.pad(h, (1, 2) * 9)",
+        "torch.stack([h], 9); torch.stack((), -9)",
         "torch.zeros(*n, x); torch.zeros(**n); f(*n, x); f(**{1: 2}); dict(**n); {**n}['a']",
     ],
     "newer syntax": [

@@ -15,7 +15,7 @@ from engine.attention.triton_paged import TritonBackend
 from engine.kv.pool import KVPool
 from engine.kv.table import RequestTable
 from engine.models.config import ModelConfig
-from engine.models.fused import WIDEST, FusedLM
+from engine.models.fused import NARROW, FusedLM
 from engine.models.llama import CausalLM
 from engine.models.seeded import seed_weights
 
@@ -120,6 +120,7 @@ def test_block_wider_than_the_token_tile(
 ) -> None:
     """Whole rows at once, or some requests at a time; requests have no part in one another."""
     monkeypatch.setattr(engine.models.fused, "WIDEST", 4)
+    monkeypatch.setattr(engine.models.fused, "NARROW", 4)
     model, fused = make(f"{architecture}ForCausalLM", aux_layers=(1, 0))
     fused.invariant = invariant
     table, work, positions = table_and_block(3, 2)
@@ -170,7 +171,7 @@ def test_prefill() -> None:
 @torch.inference_mode()
 def test_logits_of_no_rows_and_of_many() -> None:
     model, fused = make("LlamaForCausalLM")
-    for rows in (0, WIDEST, WIDEST + 1):
+    for rows in (0, NARROW, NARROW + 1):
         rows_TH = torch.randn(rows, 40, generator=torch.Generator().manual_seed(2)).to(DEVICE)
         wanted = model.logits(rows_TH)
         torch.testing.assert_close(fused.logits(rows_TH), wanted, rtol=1e-4, atol=1e-4)

@@ -1,0 +1,27 @@
+"""What run time would refuse of the contracts in a module, told without running it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from shapecheck.static.contracts.declared import Declarations
+from shapecheck.static.contracts.loose import carrier_faults, function_faults
+from shapecheck.static.contracts.marks import definitions, mark_of
+from shapecheck.static.contracts.texts import text_faults
+from shapecheck.static.facts import ContractFault
+from shapecheck.static.index import ClassFacts, FunctionFacts, ModuleFacts
+
+
+def contract_faults(declarations: Declarations, module: ModuleFacts) -> Iterator[ContractFault]:
+    """Every malformed shape text, unknown axis name and loose name of a module's contracts."""
+    for node, facts in definitions(module):
+        mark = mark_of(declarations.project, module, node)
+        if mark is None or (mark[0] == "contract") is isinstance(node, ast.ClassDef):
+            continue
+        declarations.refresh()
+        yield from text_faults(declarations, module, node)
+        if isinstance(facts, ClassFacts):
+            yield from carrier_faults(declarations, facts, mark)
+        elif isinstance(facts, FunctionFacts) and "overload" not in facts.decorators:
+            yield from function_faults(declarations, facts, mark[1])

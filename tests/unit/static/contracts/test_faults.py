@@ -1,0 +1,193 @@
+"""What the linter says of a contract is what the decorator says when the module is imported."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from shapecheck.errors import ContractTextError
+from shapecheck.spec import contract_of
+from shapecheck.static.report import run
+
+HEAD = """
+from dataclasses import dataclass
+from collections.abc import Iterator
+from typing import Annotated, Optional, Self
+import numpy as np
+import jaxtyping as jt
+from jaxtyping import Float, Int64
+from torch import Tensor
+import shapecheck
+from shapecheck import Dims, carrier, contract, dtype, graph_buffers, phase
+
+Rows = Float[Tensor, "bs draft_hidden"]
+
+@carrier
+@dataclass
+class State:
+    states: Float[Tensor, "bs draft_hidden"]
+    ids: "Int64[Tensor, 'bs topk'] | None"
+
+@dataclass
+class Plain:
+    states: Float[Tensor, "bs draft_hidden"]
+
+class Base:
+    def __init__(self, dims: Dims) -> None:
+        self.dims = dims
+"""
+METHOD = "class Worker(Base):\n    @contract(phase='decode')\n    def step(self, {}: ...\n"
+CLASS = "@carrier\n@dataclass\nclass Batch:\n    {}\n"
+
+# One fault each: the program, and the code that both say.
+REFUSED = {
+    "spaces": (METHOD.format('x: Float[Tensor, "bs num_steps + 1"])'), "SHP101"),
+    "ellipsis": (METHOD.format('x: Float[Tensor, "... draft_hidden"])'), "SHP101"),
+    "variadic": (METHOD.format('x: Float[Tensor, "*bs topk"])'), "SHP101"),
+    "anonymous": (METHOD.format('x: Float[Tensor, "_ topk"])'), "SHP101"),
+    "attribute": (METHOD.format('x: Float[Tensor, "bs self.k"])'), "SHP101"),
+    "quoted": (METHOD.format("x: \"Float[Tensor, 'bs*']\")"), "SHP101"),
+    "array of another library": (METHOD.format('x: Float[np.ndarray, "bs"])'), "SHP101"),
+    "tensor and number": (METHOD.format("x: Rows | int) -> Rows"), "SHP101"),
+    "record with tensors": (METHOD.format("x: Plain) -> Rows"), "SHP101"),
+    "keywords": (METHOD.format("x: Rows, **more: Rows) -> Rows"), "SHP101"),
+    "no dataclass": ("@carrier\nclass Batch:\n    x: Float[Tensor, 'bs']\n", "SHP101"),
+    "mark below": ("@dataclass\n@carrier\nclass Batch:\n    x: Float[Tensor, 'bs']\n", "SHP101"),
+    "typo": (METHOD.format('x: Float[Tensor, "bs draft_hiden"], y: Rows)'), "SHP102"),
+    "typo in a field": (CLASS.format('x: Float[Tensor, "bs draft_hiden"]'), "SHP102"),
+    "typo in a buffer": (
+        "@graph_buffers\n@dataclass\nclass B:\n    x: jt.Float[Tensor, 'padded_bss']\n",
+        "SHP102",
+    ),
+    "unknown": (METHOD.format('x: Float[Tensor, "bs flavour"], y: Rows)'), "SHP102"),
+    "typo in a product": (METHOD.format('x: Float[Tensor, "bs*top_k"], y: Rows)'), "SHP102"),
+    "once": (METHOD.format('x: Float[Tensor, "bs topk"])'), "SHP103"),
+    "once beside an alias": (
+        METHOD.format('x: Rows, y: Rows) -> Float[Tensor, "tokens"]'),
+        "SHP103",
+    ),
+    "once in a carrier": (
+        CLASS.format('x: Float[Tensor, "tokens topk"]') + METHOD.format("batch: Batch, x: State)"),
+        "SHP103",
+    ),
+    "once in what is yielded": (
+        "class Worker(Base):\n    @contract\n    def f(self) -> Iterator[Rows]:\n        yield\n",
+        "SHP103",
+    ),
+    "no tensor": (METHOD.format("x: int, y: Optional[str] = None)"), "SHP103"),
+    "no Dims in reach": ('@contract\ndef f(x: Rows) -> Float[Tensor, "bs"]: ...\n', "SHP103"),
+    "static": (
+        "class W(Base):\n    @staticmethod\n    @contract\n"
+        "    def f(x: Rows, y: Float[Tensor, 'bs']): ...\n",
+        "SHP103",
+    ),
+}
+
+HELD = {
+    "twice": METHOD.format("x: Rows) -> Rows"),
+    "argument and carrier": METHOD.format('x: Float[Tensor, "bs topk"], state: "State")'),
+    "carrier alone": METHOD.format("state: State | None = None)"),
+    "list": METHOD.format('x: list[Float[Tensor, "tokens topk"]])'),
+    "star": METHOD.format('*x: Float[Tensor, "tokens topk"])'),
+    "tuple": METHOD.format('x: tuple[Float[Tensor, "tokens"], Int64[Tensor, "tokens"]])'),
+    "empty brackets": METHOD.format("x: Rows, y: tuple[()], z: 'Optional[str]' = None) -> Rows"),
+    "dims parameter": (
+        '@contract\ndef f(x: Rows, dims: "Dims | None") -> Float[Tensor, "bs"]: ...\n'
+    ),
+    "own carrier": CLASS.format(
+        'x: Float[Tensor, "bs"]\n    y: Rows\n'
+        "    @contract\n    def merge(self, other: Self) -> 'Batch': ..."
+    ),
+    "declared": 'shapecheck.declare("made_here", owner="draft")\n'
+    + METHOD.format('x: Float[Tensor, "bs made_here"], y: Rows)'),
+    "phases": CLASS.format(
+        'x: (Annotated[Rows, phase("decode"), dtype("draft")]\n'
+        '        | Annotated[Float[Tensor, "tokens"], phase("extend")])\n    y: Rows'
+    )
+    + METHOD.format("batch: Batch)"),
+    "no contract": 'def f(x: Float[Tensor, "batch ... 3"]): ...\n',
+}
+
+
+def _linted(folder: Path, program: str) -> list[str]:
+    (folder / "engine.py").write_text(HEAD + program, encoding="utf-8")
+    return [one.code for one in run((str(folder),)).findings]
+
+
+def _imported(program: str, patch: pytest.MonkeyPatch) -> str:
+    """What importing the program refuses, every contract complete; empty for nothing."""
+    module = ModuleType("engine_under_test")
+    patch.setitem(sys.modules, module.__name__, module)
+    try:
+        exec(compile(HEAD + program, "engine.py", "exec", dont_inherit=True), vars(module))
+        for value in list(vars(module).values()):
+            inside = vars(value).values() if isinstance(value, type) else [value]
+            for declared in filter(None, map(contract_of, inside)):
+                assert declared.spec
+    except ContractTextError as error:
+        return str(error).partition(" ")[0]
+    return ""
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_the_decorator_refuses_is_reported(name: str, tmp_path: Path, monkeypatch) -> None:
+    program, code = REFUSED[name]
+    assert _imported(program, monkeypatch) == code
+    assert _linted(tmp_path, program) == [code]
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_what_the_decorator_takes_is_clean(name: str, tmp_path: Path, monkeypatch) -> None:
+    assert _imported(HELD[name], monkeypatch) == ""
+    assert _linted(tmp_path, HELD[name]) == []
+
+
+def test_a_typo_comes_with_the_names_it_may_mean(tmp_path: Path) -> None:
+    (tmp_path / "engine.py").write_text(HEAD + REFUSED["typo"][0], encoding="utf-8")
+    (finding,) = run((str(tmp_path),)).findings
+    assert "did you mean draft_hidden?" in finding.message
+    place = finding.primary
+    assert place is not None
+    text = (tmp_path / "engine.py").read_text().splitlines()[place.line - 1]
+    assert text[place.column - 1 :].startswith('"bs draft_hiden"')
+
+
+def test_a_contract_of_another_package_is_not_ours(tmp_path: Path) -> None:
+    (tmp_path / "engine.py").write_text(
+        "from icontract import contract\nfrom jaxtyping import Float\nfrom torch import Tensor\n"
+        "@contract\ndef f(x: Float[Tensor, '... flavour']): ...\n"
+    )
+    assert not run((str(tmp_path),)).findings
+
+
+OPEN = {
+    "a class from outside": "from elsewhere import Thing\n"
+    + METHOD.format('x: Thing, y: Float[Tensor, "tokens"])'),
+    "a made alias": 'from typing import NewType\nT = NewType("T", Tensor)\n'
+    + METHOD.format('x: T, y: Float[Tensor, "tokens"])'),
+    "a text that is computed": 'N = "bs"\n' + METHOD.format("x: Float[Tensor, N], y: Rows)"),
+    "names in a loop": "for name in NAMES:\n    shapecheck.declare(name, owner='draft')\n"
+    + METHOD.format('x: Float[Tensor, "bs flavour"], y: Rows)'),
+}
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_what_source_does_not_tell_is_left_open(name: str, tmp_path: Path) -> None:
+    assert _linted(tmp_path, OPEN[name]) == []
+
+
+def test_names_are_declared_anywhere_in_what_is_imported(tmp_path: Path) -> None:
+    package = tmp_path / "engine"
+    package.mkdir()
+    (package / "__init__.py").write_text("from engine import names\n")
+    (package / "names.py").write_text(
+        "from shapecheck import declare as add\nadd('flavour', owner='batch')\n"
+    )
+    program = METHOD.format('x: Float[Tensor, "flavour topk"], y: Rows) -> Rows')
+    (package / "worker.py").write_text(HEAD + program)
+    found = [(one.code, one.message) for one in run((str(package / "worker.py"),)).findings]
+    assert [code for code, _ in found] == ["SHP103"]
+    assert "'flavour' occurs only in argument x" in found[0][1]
