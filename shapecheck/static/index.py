@@ -35,6 +35,7 @@ class FunctionFacts:
     node: FunctionNode
     module: ModuleFacts
     cls: ClassFacts | None = None
+    decorators: frozenset[str] = frozenset()
     kind: str = "plain"
 
 
@@ -178,7 +179,7 @@ def _index_function(
     node: FunctionNode, module: ModuleFacts, cls: ClassFacts | None, prefix: str
 ) -> None:
     names = frozenset(_last_name(decorator) for decorator in node.decorator_list)
-    facts = FunctionFacts(node.name, prefix + node.name, node, module, cls, _kind(names))
+    facts = FunctionFacts(node.name, prefix + node.name, node, module, cls, names, _kind(names))
     module.functions.append(facts)
     if cls is None:
         module.bindings.setdefault(node.name, facts)
