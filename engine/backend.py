@@ -19,15 +19,13 @@ from engine.models.llama import CausalLM
 from engine.models.registry import MODELS
 from engine.ops import TreeOps
 
-INVARIANT_SPLIT = 64
-"""Columns of an attention split when a row's sums may not depend on its batch."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backend:
     """Chosen once per engine; Triton is imported only where its kernels run.
 
-    `invariant` gives a row the same result, bit for bit, in every batch and at every width.
+    `invariant` gives every product and sum of a row the same order in every batch and at every
+    width; what that has been seen to give on a card is in docs/kernels.md.
     """
 
     kernels: bool
@@ -71,7 +69,7 @@ class Backend:
             return SdpaBackend(pool, table)
         from engine.attention.triton_paged import TritonBackend
 
-        return TritonBackend(pool, table, split=INVARIANT_SPLIT if self.invariant else None)
+        return TritonBackend(pool, table, invariant=self.invariant)
 
 
 def _check_triton(config: EngineConfig) -> None:

@@ -32,7 +32,7 @@ class EngineConfig(BaseModel):
     "drawn" samples them from its law, which accepts more under a temperature. Both are lossless.
     `graphs` replays forwards on static buffers, on CUDA as graphs; None means on CUDA only.
     `backend` "auto" takes the Triton kernels for 16-bit models on CUDA. `batch_invariant` makes
-    the tokens of a request independent of what runs beside it, bit for bit, at some cost.
+    a row's sums independent of what runs beside it, at some cost.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -47,7 +47,7 @@ _MODEL_OPTIONS = (
     click.option(
         "--batch-invariant",
         is_flag=True,
-        help="A request's tokens do not depend on what runs beside it, bit for bit.",
+        help="A row's sums do not depend on what runs beside it.",
     ),
 )
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from engine.attention.base import AttentionBackend, AttentionPlan, Block, Ragged
 from engine.errors import EngineError
-from engine.kernels.paged_attention import mask_words, paged_attention
+from engine.kernels.paged_attention import INVARIANT_ROWS, mask_words, paged_attention
 from engine.kernels.prefill_attention import prefill_attention
 from engine.kv.pool import KVPool
 from engine.kv.table import RequestTable
@@ -24,6 +24,9 @@ from shapecheck import contract
 
 WIDEST_TAIL = 64
 """A row's tail mask is one word."""
+
+SHORT_SPLIT = 64
+"""Columns of a split when few programs would run otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +53,7 @@ class BlockPlan(PagedPlan):
     work: Block
     word_T: Tensor
     split: int
+    invariant: bool
 
     def parts(self, tokens: int) -> Iterator[tuple[slice, BlockPlan]]:
         """Plans of whole requests, each of at most so many rows (one request at least)."""
@@ -86,6 +90,7 @@ class BlockPlan(PagedPlan):
             part_TQSE=torch.empty(tokens, heads, splits, width, device=device),
             weight_TQS=torch.empty(tokens, heads, splits, device=device),
             out_TQE=torch.empty_like(q_TQE),
+            invariant=self.invariant,
             chained=chained,
         )
 
@@ -120,13 +125,13 @@ class _EmptyPlan(AttentionPlan):
 class TritonBackend(AttentionBackend):
     """Attention over the paged pool without gathering it.
 
-    Many requests fill the card by themselves and get long splits. `split` fixes their length, so
-    that a row's sum is the same in every batch.
+    Many requests fill the card by themselves and get long splits. `invariant` fixes their length
+    and the tile, so that a row's sum is the same in every batch and at every width.
     """
 
-    def __init__(self, pool: KVPool, table: RequestTable, *, split: int | None = None) -> None:
+    def __init__(self, pool: KVPool, table: RequestTable, *, invariant: bool = False) -> None:
         super().__init__(pool, table)
-        self.split = split
+        self.invariant = invariant
 
     def plan_ragged(self, work: Ragged) -> AttentionPlan:
         if not sum(work.extend_lens):
@@ -156,23 +161,30 @@ class TritonBackend(AttentionBackend):
         requests, tail = work.tail_slots_BW.shape
         if not requests:
             return _EmptyPlan()
+        if self.invariant and work.slots_BR.shape[1] > INVARIANT_ROWS:
+            raise EngineError(
+                f"{work.slots_BR.shape[1]} rows of a request in one forward, and batch_invariant "
+                f"has a tile of {INVARIANT_ROWS}; lower num_draft_tokens or topk"
+            )
         if tail > WIDEST_TAIL:
             raise EngineError(
                 f"{tail} tokens of a request are in flight and the Triton attention holds "
                 f"{WIDEST_TAIL}; lower num_steps, topk or num_draft_tokens"
             )
+        kv_heads = self.pool.keys_ZCE[0].shape[1]
         return BlockPlan(
             pool=self.pool,
             work=work,
             table_PM=self.table.slots_PM,
             slots_T=work.slots_BR.reshape(-1),
             word_T=mask_words(work.mask_BRW),
-            split=self.split or _split(requests * self.pool.keys_ZCE[0].shape[1]),
+            split=SHORT_SPLIT if self.invariant else _split(requests * kv_heads),
+            invariant=self.invariant,
         )
 
 
 def _split(programs: int) -> int:
     """Columns of a split when so many programs run before any splitting."""
     if programs <= 32:
-        return 64
+        return SHORT_SPLIT
     return 256 if programs <= 128 else 1024

@@ -2,8 +2,9 @@
 
 One family serves decode, draft decode, verify and draft extend. Row r of request b sees the
 request's committed columns [0, prefix) and those of W tail slots for which its word has the bit
-set. Blocks and splits lie at fixed columns, the tail continuing the prefix, so what a row sums, and
-in which order, depends neither on the batch nor on how many rows a request brings.
+set. Blocks and splits lie at fixed columns, the tail continuing the prefix, so what a row sums does
+not depend on the batch. In which order a block is summed depends on the tile, and the tile on how
+many rows a request brings: an invariant launch has one tile and one path for all of them.
 
 B requests   R rows per request   T = B * R   W tail slots of a request   Y columns, prefix and tail
 Q query heads   C key/value heads   E head width   S splits   Z slots   P request rows
@@ -21,6 +22,9 @@ from engine.kernels.launch import prefetch, release_successor, wait_for_producer
 
 BLOCK_Y = 64
 """Columns of one block; a split is a multiple of it."""
+
+INVARIANT_ROWS = 32
+"""Rows of a request that an invariant tile has room for."""
 
 
 @triton.jit
@@ -86,6 +90,7 @@ def _attend_split(
     BLOCK_E: tl.constexpr,
     BLOCK_Y: tl.constexpr,
     SPLIT: tl.constexpr,
+    INVARIANT: tl.constexpr,
     CHAINED: tl.constexpr,
 ):
     """One split of one key/value head: N = R * GROUP rows share every key read."""
@@ -126,7 +131,8 @@ def _attend_split(
     top_N = tl.full((BLOCK_N,), float("-inf"), tl.float32)
     sum_N = tl.zeros((BLOCK_N,), tl.float32)
     acc_NE = tl.zeros((BLOCK_N, BLOCK_E), tl.float32)
-    whole = tl.minimum(last, prefix // BLOCK_Y * BLOCK_Y)
+    # Without a mask the compiler may fuse scale and difference, which rounds once less.
+    whole = first if INVARIANT else tl.minimum(last, prefix // BLOCK_Y * BLOCK_Y)
     for start in tl.range(first, whole, BLOCK_Y):
         top_N, sum_N, acc_NE = _attend_block(
             q_NE, k_ptr, v_ptr, row_ptr, tail_ptr, word_N, start, prefix, end, top_N,
@@ -212,26 +218,29 @@ def paged_attention(
     part_TQSE: Tensor,
     weight_TQS: Tensor,
     out_TQE: Tensor,
+    invariant: bool = False,
     chained: bool = False,
 ) -> Tensor:
     """Writes each row's attention into out_TQE, zeros where a row sees nothing.
 
     part and weight are f32 scratch for S splits of `split` columns (a multiple of 64); S * split
     must reach the longest prefix + W of the batch. Launched chained, the tables, the lengths and
-    the committed columns were complete before the forward began.
+    the committed columns were complete before the forward began. `invariant` takes at most
+    INVARIANT_ROWS rows a request.
     """
     tokens, heads, width = q_TQE.shape
     requests, tail = tail_BW.shape
     kv_heads, splits = key_ZCE.shape[1], weight_TQS.shape[-1]
     rows, group = tokens // requests, heads // kv_heads
     block_e = max(16, triton.next_power_of_2(width))  # a product sums at least 16 terms
-    block_n = max(16, triton.next_power_of_2(rows * group))
+    assert not invariant or rows <= INVARIANT_ROWS, "the plan refuses more rows"
+    block_n = max(16, triton.next_power_of_2((INVARIANT_ROWS if invariant else rows) * group))
     assert split % BLOCK_Y == 0, "a split is whole blocks"
     _attend_split[splits, kv_heads, requests](
         q_TQE, key_ZCE, value_ZCE, table_PM, table_PM.stride(0), row_B, prefix_B, tail_BW,
         word_T, part_TQSE, weight_TQS, tail, math.log2(math.e) / math.sqrt(width),
         rows, group, kv_heads, width, BLOCK_N=block_n,
-        BLOCK_E=block_e, BLOCK_Y=BLOCK_Y, SPLIT=split, CHAINED=chained,
+        BLOCK_E=block_e, BLOCK_Y=BLOCK_Y, SPLIT=split, INVARIANT=invariant, CHAINED=chained,
         launch_pdl=chained, num_stages=2, num_warps=4 if block_n in (32, 64) else 8,
     )  # fmt: skip
     _combine_splits[heads, tokens](

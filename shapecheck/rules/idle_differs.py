@@ -65,7 +65,9 @@ def check(facts: Facts, verdicts: Verdicts) -> Iterator[Diagnostic]:
         for write in writes:
             if not live or not write.literal or not write.tensor.has_no_rows or write.initial:
                 continue
-            joined, ranked = facts.joined.get(name), facts.ranked.get(name)
+            joined = facts.joined.get(name)
+            used = (facts.ranked.get(one) for one in (*write.names, name))
+            ranked = next((span for span in used if span is not None), None)
             difference = _difference(
                 write.tensor, live, joined=joined is not None, ranked=ranked is not None
             )

@@ -109,12 +109,14 @@ class Write:
     """A tensor stored in a field; `literal` when it is created right there.
 
     `initial` when an object's own constructor stores it: until it is bound, nothing is there.
+    `names` are the names of the field, in its class and in every base.
     """
 
     tensor: Tensor
     span: Span
     literal: bool
     initial: bool = False
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from shapecheck.static.machine import Frame
-from shapecheck.static.values import Instance
+from shapecheck.static.values import Instance, plain_values
 
 
 def note_ranked(frame: Frame, *nodes: ast.expr) -> None:
@@ -17,7 +17,16 @@ def note_ranked(frame: Frame, *nodes: ast.expr) -> None:
         while isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
             node = node.value
         if isinstance(node, ast.Attribute):
-            frame.machine.facts.ranked.setdefault(node.attr, frame.module.span(node))
+            name = f"{_holder(frame, node)}.{node.attr}".lstrip(".")
+            frame.machine.facts.ranked.setdefault(name, frame.module.span(node))
+
+
+def _holder(frame: Frame, node: ast.Attribute) -> str:
+    """The class whose field it is, or the empty text."""
+    for one in plain_values(frame.machine.evaluate(frame, node.value)):
+        if isinstance(one, Instance) and one.ref.cls is not None:
+            return one.ref.cls.name
+    return ""
 
 
 def note_joined(frame: Frame, node: ast.Call) -> None:
@@ -28,9 +37,9 @@ def note_joined(frame: Frame, node: ast.Call) -> None:
         if isinstance(part, ast.Attribute):
             joined = frame.machine.facts.joined
             joined.setdefault(part.attr, frame.module.span(node))
-            holder = frame.machine.evaluate(frame, part.value)
-            if isinstance(holder, Instance) and holder.ref.cls is not None:
-                joined.setdefault(f"{holder.ref.cls.name}.{part.attr}", frame.module.span(node))
+            holder = _holder(frame, part)
+            if holder:
+                joined.setdefault(f"{holder}.{part.attr}", frame.module.span(node))
 
 
 def note_axis(frame: Frame, node: ast.Subscript, index: int | None) -> None:

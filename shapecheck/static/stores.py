@@ -49,6 +49,9 @@ def store_attribute(
                         span=step.span,
                         literal=_creates(node),
                         initial=_is_initial(frame, ref),
+                        names=tuple(
+                            f"{one.name}.{attribute}" for one in frame.machine.project.mro(ref.cls)
+                        ),
                     )
                     frame.machine.facts.saw_write(step.cell, write)
             stored = keep_field(frame, ref, attribute, stored, node)

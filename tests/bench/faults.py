@@ -321,7 +321,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         law_over_the_targets_vocabulary,
         Level.STRICT,
-        "DraftExtend.after_verify",
+        "DraftExtend._state",
         "draft_vocab is 129",
         "258 is target_vocab",
     ),

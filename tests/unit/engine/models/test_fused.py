@@ -146,7 +146,7 @@ def test_an_invariant_row_is_the_same_in_every_batch(monkeypatch: pytest.MonkeyP
     table, work, positions = table_and_block(3, 2)
     ids = torch.randint(0, 37, positions.shape, generator=torch.Generator().manual_seed(4))
     pool = pools(fused.config)[0]
-    plan = TritonBackend(pool, table, split=64).plan_block(work)
+    plan = TritonBackend(pool, table, invariant=True).plan_block(work)
     together = fused.logits(fused(ids.to(DEVICE), positions, plan).rows_TH)
     alone = [
         fused.logits(fused(ids[rows].to(DEVICE), positions[rows], part).rows_TH)

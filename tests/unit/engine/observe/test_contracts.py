@@ -8,17 +8,22 @@ from engine.observe.contracts import check_seconds, recorded
 
 from ..conftest import SHAPES, tiny
 
+_CHAIN = ["RequestTable.columns_of"]
+_JUDGED = ["Verify.run", "Commit.run"]
+
 
 @pytest.mark.parametrize(
     ("algorithm", "wanted"),
     [
-        ("none", ["PlainProposer.propose", "Verify.run", "Commit.run"]),
-        ("ngram", ["NgramProposer.propose", "Verify.run", "Commit.run"]),
+        ("none", [*_CHAIN, "PlainProposer.propose", *_JUDGED, "ChainProposer.after_verify"]),
+        ("ngram", [*_CHAIN, "NgramProposer.propose", *_JUDGED, "ChainProposer.after_verify"]),
         (
             "eagle3",
             [
-                "ModelProposer.idle",
-                *("DraftDecode.run", "Verify.run", "Commit.run", "DraftExtend.after_verify"),
+                *("ModelProposer.idle", "RequestTable.columns_of"),
+                *["DraftLoop._forward"] * 3,
+                *("RequestTable.columns_of", "DraftDecode.run", *_JUDGED),
+                *("RequestTable.columns_of", "DraftExtend._state", "DraftExtend.after_verify"),
             ],
         ),
     ],
