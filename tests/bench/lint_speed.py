@@ -73,7 +73,11 @@ def main() -> int:
             return 2
         results = _measure(root, tree, Path(folder, "cache"), pyrefly, chosen, options.rounds)
     if options.json:
-        command = f"python -m tests.bench.lint_speed --release {options.release}"
+        folders = "".join(f" --folder {name}" for name in chosen)
+        command = (
+            f"python -m tests.bench.lint_speed --release {options.release}{folders} "
+            f"--rounds {options.rounds} --json"
+        )
         write(report("lint_speed", results, command=command))
     else:
         for name, value in results.items():
