@@ -10,7 +10,6 @@ from functools import partial
 from itertools import accumulate
 from pathlib import Path
 
-from shapecheck.diagnostics.model import Diagnostic, Span
 from shapecheck.static.analysis import Analysis, together
 from shapecheck.static.contracts.declared import Declarations
 from shapecheck.static.contracts.faults import contract_faults
@@ -126,18 +125,18 @@ def _analyse(
     *,
     first: bool,
 ) -> Analysis:
-    project = Project(entries.root, unreadable=dict(entries.unreadable))
+    project = Project(entries.root, speaks=_speaks, unreadable=dict(entries.unreadable))
     promises = Promises.of(packs)
     is_root = root_test(promises)
     roots: list[FunctionFacts] = []
-    crashes: dict[str, Diagnostic] = {}
+    crashes = project.crashes
     mine = {source.path for _, source in part}
     for file, source in entries.kept:
         name, is_package = module_name(file, entries.root)
         try:
             facts = project.add(source, name, is_package=is_package, whole=source.path in mine)
         except Exception as error:  # our mistake in one file must not cost the others
-            crashes[source.path] = internal_error(error, name, Span(path=source.path, line=1))
+            project.crashed(error, name, source.path)
             continue
         if facts is not None and source.path in mine:
             text = split_lines(source.text)
@@ -157,7 +156,9 @@ def _analyse(
             path = function.module.path
             span = function.module.span(function.node)
             crashes.setdefault(path, internal_error(error, function.qualname, span))
-    _read_texts(machine, mine, only, crashes)
+    for path in sorted(one[0] for one in only or () if one == whole_text(one[0])):
+        project.module(module_name(entries.root / path, entries.root)[0])
+    _read_texts(machine, others={source.path for _, source in entries.kept} - mine)
     machine.finish()
     return Analysis(
         units=Units(segments=tuple(filter(None, machine.segments)), bases=machine.bases).closed(),
@@ -171,17 +172,20 @@ def _analyse(
     )
 
 
-def _read_texts(
-    machine: Machine,
-    mine: set[str],
-    only: frozenset[UnitKey] | None,
-    crashes: dict[str, Diagnostic],
-) -> None:
-    """Note what the texts of the entries say by themselves: contracts, graph keys."""
+def _speaks(text: str) -> bool:
+    """Whether a text may say something by itself."""
+    return may_hold_contracts(text) or may_hold_keys(text)
+
+
+def _read_texts(machine: Machine, *, others: set[str]) -> None:
+    """Note what the texts that were loaded say by themselves: contracts, graph keys.
+
+    `others` are entries of another part, which reads them.
+    """
     project, declarations = machine.project, Declarations(machine.project)
     for module in [one for one in project.modules.values() if one is not None]:
         unit = whole_text(module.path)
-        if module.path not in mine or (only is not None and unit not in only):
+        if module.path in others:
             continue
         text, before = project.texts.get(module.path, ""), declarations.texts
         seen = machine.segment(unit)
@@ -193,8 +197,7 @@ def _read_texts(
                 for key in key_formulae(cls):
                     seen.keys.setdefault(key.span, key)
         except Exception as error:  # as above
-            span = Span(path=module.path, line=1)
-            crashes.setdefault(module.path, internal_error(error, module.name, span))
+            project.crashed(error, module.name, module.path)
         seen.shape_texts = declarations.texts - before
 
 

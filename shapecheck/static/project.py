@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
-from shapecheck.diagnostics.model import Diagnostic
+from shapecheck.diagnostics.model import Diagnostic, Span
 from shapecheck.static.blocks import Block, cut
+from shapecheck.static.crash import internal_error
 from shapecheck.static.index import (
     Binding,
     ClassFacts,
@@ -31,11 +32,17 @@ _SKIPPED_FOLDERS = {"__pycache__", ".git", ".venv", "node_modules", ".tox", ".my
 
 @dataclass(eq=False, slots=True)
 class Project:
-    """Modules by dotted name, loaded lazily below `root`."""
+    """Modules by dotted name, loaded lazily below `root`.
+
+    `speaks` tells by its text whether an imported file says something by itself: it is indexed as
+    a whole. `crashes` are our mistakes while a file was indexed, which cost that file alone.
+    """
 
     root: Path
+    speaks: Callable[[str], bool] = lambda _text: False
     modules: dict[str, ModuleFacts | None] = field(default_factory=dict[str, "ModuleFacts | None"])
     unreadable: dict[str, Diagnostic] = field(default_factory=dict[str, Diagnostic])
+    crashes: dict[str, Diagnostic] = field(default_factory=dict[str, Diagnostic])
     texts: dict[str, str] = field(default_factory=dict[str, str])
     absent: set[str] = field(default_factory=set[str])
     lines: dict[str, int] = field(default_factory=dict[str, int])
@@ -88,9 +95,14 @@ class Project:
                 self.absent.add(shown)
                 continue
             try:
-                return self.add(read_source(file, shown), name, is_package=is_package)
+                source = read_source(file, shown)
+                whole = self.speaks(source.text)
+                return self.add(source, name, is_package=is_package, whole=whole)
             except UnreadableFileError as error:
                 self.unreadable[shown] = error.diagnostic
+                break
+            except Exception as error:  # our mistake in one file must not cost those that import it
+                self.crashed(error, name, shown)
                 break
         self.modules[name] = None
         return None
@@ -115,7 +127,15 @@ class Project:
             fault = error if isinstance(error, UnreadableFileError) else _too_deep(module.path)
             self.unreadable.setdefault(module.path, fault.diagnostic)
             return None
+        except Exception as error:  # as in `module`
+            self.crashed(error, module.name, module.path)
+            module.bindings.pop(name, None)
+            return None
         return cast("Binding | None", module.bindings.get(name))
+
+    def crashed(self, error: Exception, name: str, path: str) -> None:
+        """Remember what was raised while a file was indexed, the first of each file."""
+        self.crashes.setdefault(path, internal_error(error, name, Span(path=path, line=1)))
 
     def _follow(
         self,

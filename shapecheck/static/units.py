@@ -111,11 +111,18 @@ class Units:
 
 
 def joined(parts: Iterable[Units]) -> Units:
-    """The units of parts that were interpreted apart, as one run."""
+    """The units of parts that were interpreted apart, as one run.
+
+    A text that two parts read says the same in both: the first of them counts.
+    """
     segments: list[Segment] = []
     bases: dict[UnitKey, Basis] = {}
     for part in parts:
-        segments += part.segments
+        segments += [
+            one
+            for one in part.segments
+            if one.unit != whole_text(one.unit[0]) or one.unit not in bases
+        ]
         for key, basis in part.bases.items():
             bases[key] = frozenset((bases[key], basis)) if key in bases else basis
     return Units(segments=tuple(segments), bases=bases)
