@@ -21,6 +21,7 @@ from shapecheck.static.named import (
 )
 from shapecheck.static.owners import is_config_name
 from shapecheck.static.symbols import owner_conflict
+from shapecheck.static.unions import lift
 from shapecheck.static.values import (
     UNKNOWN,
     ClassValue,
@@ -35,7 +36,6 @@ from shapecheck.static.values import (
     Union,
     Unknown,
     Value,
-    lift,
     plain_values,
 )
 

@@ -25,6 +25,7 @@ from shapecheck.static.operators.meetings import broadcast
 from shapecheck.static.operators.selection import index_tensor
 from shapecheck.static.ranks import note_axis, note_ranked
 from shapecheck.static.symbols import SizePoly, bounded
+from shapecheck.static.unions import combine, join, lift, union
 from shapecheck.static.values import (
     NONE,
     UNKNOWN,
@@ -43,11 +44,7 @@ from shapecheck.static.values import (
     Unknown,
     Value,
     alternatives,
-    combine,
-    join,
-    lift,
     plain_values,
-    union,
 )
 from shapecheck.static.walk import walk
 

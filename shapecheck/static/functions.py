@@ -18,6 +18,8 @@ from shapecheck.static.named import count_by_name, name_owner
 from shapecheck.static.owners import converts_to, is_model_call
 from shapecheck.static.project import annotation_head
 from shapecheck.static.symbols import Ownership, Step, owners_of
+from shapecheck.static.trails import has_trail, with_step
+from shapecheck.static.unions import lift
 from shapecheck.static.values import (
     NONE,
     UNKNOWN,
@@ -36,10 +38,7 @@ from shapecheck.static.values import (
     Union,
     Unknown,
     Value,
-    has_trail,
-    lift,
     plain_values,
-    with_step,
 )
 
 Arguments = tuple[Value, ...]

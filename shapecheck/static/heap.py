@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from shapecheck.static.guards import Guard
-from shapecheck.static.values import UNKNOWN, ObjectRef, Value, join
+from shapecheck.static.unions import join
+from shapecheck.static.values import UNKNOWN, ObjectRef, Value
 
 Key = tuple[ObjectRef, str]
 

@@ -17,8 +17,9 @@ from shapecheck.static.index import ClassFacts, FunctionFacts, ModuleFacts
 from shapecheck.static.owners import DRAFT
 from shapecheck.static.project import Project
 from shapecheck.static.symbols import Ownership
+from shapecheck.static.unions import join
 from shapecheck.static.units import Basis, Body, Segment, UnitKey
-from shapecheck.static.values import ObjectRef, Size, Value, join
+from shapecheck.static.values import ObjectRef, Size, Value
 
 MAX_DEPTH = 6
 ROOT_BUDGET = 20_000

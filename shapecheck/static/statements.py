@@ -17,6 +17,7 @@ from shapecheck.static.operators.meetings import base_text, fill
 from shapecheck.static.shape_tests import equality_test, note_guarded_copy
 from shapecheck.static.sides import note_formula
 from shapecheck.static.stores import store_attribute
+from shapecheck.static.unions import join, union
 from shapecheck.static.values import (
     NONE,
     UNKNOWN,
@@ -30,9 +31,7 @@ from shapecheck.static.values import (
     Unknown,
     Value,
     alternatives,
-    join,
     plain_values,
-    union,
 )
 
 

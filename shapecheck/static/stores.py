@@ -10,16 +10,9 @@ from shapecheck.static.guards import last_name
 from shapecheck.static.machine import Frame
 from shapecheck.static.project import annotation_head
 from shapecheck.static.symbols import Step
-from shapecheck.static.values import (
-    Instance,
-    ObjectRef,
-    Tensor,
-    Value,
-    has_trail,
-    join,
-    plain_values,
-    with_step,
-)
+from shapecheck.static.trails import has_trail, with_step
+from shapecheck.static.unions import join
+from shapecheck.static.values import Instance, ObjectRef, Tensor, Value, plain_values
 
 _CONSTRUCTORS = ("__init__", "__post_init__")
 
