@@ -88,9 +88,9 @@ def test_an_imported_text_says_once_what_it_says_as_an_entry(
 @pytest.mark.parametrize(
     "edit",
     [
+        ("(count, count, True)", "(count, count + 1, True)"),
         ("(count, count, True)", "(count, count // self.width, True)"),
-        ("(count, count, True)", "(\n            count, count, True)"),
-        ("        self", "        # more\n        self"),
+        ("        self", "        one = 1\n        self"),
     ],
 )
 def test_an_edit_of_an_imported_body_that_nobody_calls_is_heard(
