@@ -25,7 +25,8 @@ class Backend:
     """Chosen once per engine; Triton is imported only where its kernels run.
 
     `invariant` gives every product and sum of a row the same order in every batch and at every
-    width; what that has been seen to give on a card is in docs/kernels.md.
+    width, in all forwards but prefill and an EAGLE head's; what that has been seen to give on a
+    card is in docs/kernels.md.
     """
 
     kernels: bool
@@ -45,8 +46,9 @@ class Backend:
             _check_triton(config)
         if config.batch_invariant and not kernels:
             raise EngineError(
-                "batch_invariant needs the Triton kernels; use device='cuda' with dtype='bfloat16' "
-                "or backend='triton'"
+                f"batch_invariant needs the Triton kernels, and backend={config.backend!r} does "
+                f"not take them for device={config.device!r} with dtype={config.dtype!r}; "
+                "use backend='triton'"
             )
         return cls(kernels=kernels, invariant=config.batch_invariant)
 
@@ -75,7 +77,8 @@ class Backend:
 def _check_triton(config: EngineConfig) -> None:
     if importlib.util.find_spec("triton") is None:
         raise EngineError(
-            "backend='triton' and Triton is not installed; install triton or use backend='torch'"
+            f"backend={config.backend!r} takes the Triton kernels for device={config.device!r} "
+            "and Triton is not installed; install triton or use backend='torch'"
         )
     interpreted = os.environ.get("TRITON_INTERPRET") == "1"
     if not config.device.startswith("cuda") and not interpreted:

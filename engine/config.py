@@ -18,6 +18,8 @@ from engine.sampling.params import MAX_SEED
 
 DEFAULT_CONTEXT = 8192
 MAX_CONTEXT = 2**20
+# The bounds of Dims, told before a model with room for such a window is made.
+MAX_DEPTH, MAX_WIDTH = 1024, 65536
 # What the target's pool may take unless num_slots says otherwise, if one request fits in it.
 DEFAULT_POOL_BYTES = 2**29
 DtypeName = Literal["float32", "bfloat16", "float16"]
@@ -32,7 +34,7 @@ class EngineConfig(BaseModel):
     "drawn" samples them from its law, which accepts more under a temperature. Both are lossless.
     `graphs` replays forwards on static buffers, on CUDA as graphs; None means on CUDA only.
     `backend` "auto" takes the Triton kernels for 16-bit models on CUDA. `batch_invariant` makes
-    a row's sums independent of what runs beside it, at some cost.
+    the sums of a row that is decoded or verified independent of what runs beside it, at some cost.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -40,9 +42,9 @@ class EngineConfig(BaseModel):
     target: str = "smollm2"
     draft: str | None = None
     algorithm: str = "ngram"
-    num_steps: int = Field(default=4, ge=0)
-    topk: int = Field(default=1, ge=1)
-    num_draft_tokens: int | None = Field(default=None, ge=1)
+    num_steps: int = Field(default=4, ge=0, le=MAX_DEPTH)
+    topk: int = Field(default=1, ge=1, le=MAX_DEPTH)
+    num_draft_tokens: int | None = Field(default=None, ge=1, le=MAX_WIDTH)
     drafting: Literal["best", "drawn"] = "best"
     ngram_max: int = Field(default=4, ge=1, le=16)
     ngram_min: int = Field(default=2, ge=1, le=16)

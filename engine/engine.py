@@ -147,6 +147,13 @@ class Engine:
 
     def add(self, prompt: Sequence[int], params: SamplingParams) -> Request:
         """A request that waits for its turn; EngineError when it cannot be served."""
+        if isinstance(prompt, (str, bytes)) or not all(isinstance(one, int) for one in prompt):
+            raise EngineError(
+                f"an engine reads token ids, not {prompt!r:.80}; encode the text with the "
+                "tokenizer of the pair"
+            )
+        if not isinstance(params, SamplingParams):
+            raise EngineError(f"params are SamplingParams, not {params!r:.80}; give some")
         if not prompt:
             raise EngineError("the prompt has no tokens; give at least one")
         if len(prompt) >= self.max_context:
@@ -176,13 +183,18 @@ class Engine:
 
     def turn(self) -> list[Request]:
         """One turn of the scheduler; the requests that grew."""
-        with self._lock:
+        with self._lock, self.on_device():
             return self.scheduler.turn()
 
     def abort(self, request: Request) -> None:
         """The request ends now if it has not ended, and holds nothing any more."""
-        with self._lock:
+        with self._lock, self.on_device():
             self.scheduler.abort(request)
+
+    def on_device(self) -> torch.cuda.device:
+        """Inside, this thread's streams, events and kernels are those of the engine's device."""
+        device = torch.device(self.config.device)
+        return torch.cuda.device(device if device.type == "cuda" else -1)
 
     def run(self) -> None:
         """Every request is finished."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Self, cast
@@ -168,8 +168,10 @@ class LLM:
     def _ids(self, prompt: Prompt) -> list[int]:
         if isinstance(prompt, str):
             return self.tokenizer.encode(_whole(prompt))
-        if isinstance(prompt, (bytes, bytearray)) or not _are_ids(prompt):
-            raise EngineError(f"a prompt is a text or a list of token ids, not {prompt!r:.80}")
+        if not _is_list(prompt) or not _are_ids(prompt):
+            raise EngineError(
+                f"a prompt is a text or a list of token ids, not {prompt!r:.80}; give one of these"
+            )
         return [int(token) for token in prompt]
 
 
@@ -178,6 +180,11 @@ def _as_list(prompts: Prompt | Sequence[Prompt]) -> list[Prompt]:
         return [prompts]
     found = list(prompts)
     return [found] if found and _are_ids(found) else found
+
+
+def _is_list(prompt: object) -> bool:
+    """Whether it has an order and can be read twice: no set, no mapping, no iterator."""
+    return not isinstance(prompt, (bytes, bytearray, Mapping, Set, Iterator))
 
 
 def _are_ids(prompt: object) -> bool:

@@ -47,7 +47,7 @@ _MODEL_OPTIONS = (
     click.option(
         "--batch-invariant",
         is_flag=True,
-        help="A row's sums do not depend on what runs beside it.",
+        help="Sums of decoded and verified rows do not depend on what runs beside them.",
     ),
 )
 

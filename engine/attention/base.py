@@ -14,6 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Bool, Int64
 from torch import Tensor
 
@@ -59,6 +60,13 @@ class AttentionPlan(ABC):
     @abstractmethod
     def attend(self, layer: int, q_TQE: Tensor, k_TCE: Tensor, v_TCE: Tensor) -> Tensor:
         """K and V are in the pool and the result (T, Q, E) is attention over what each row sees."""
+
+
+class EmptyPlan(AttentionPlan):
+    """A rank without requests enters the forward with no rows."""
+
+    def attend(self, layer: int, q_TQE: Tensor, k_TCE: Tensor, v_TCE: Tensor) -> Tensor:
+        return torch.empty_like(q_TQE)
 
 
 class AttentionBackend(ABC):

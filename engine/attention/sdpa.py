@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from engine.attention.base import AttentionBackend, AttentionPlan, Block, Ragged
+from engine.attention.base import AttentionBackend, AttentionPlan, Block, EmptyPlan, Ragged
 from engine.kv.pool import KVPool
 from shapecheck import contract
 
@@ -78,19 +78,12 @@ class _BlockPlan(AttentionPlan):
         return out_BQRE.transpose(1, 2).reshape(q_TQE.shape)
 
 
-class _EmptyPlan(AttentionPlan):
-    """A rank without requests enters the forward with no rows."""
-
-    def attend(self, layer: int, q_TQE: Tensor, k_TCE: Tensor, v_TCE: Tensor) -> Tensor:
-        return torch.empty_like(q_TQE)
-
-
 class SdpaBackend(AttentionBackend):
     """Every later kernel is tested against this one."""
 
     def plan_ragged(self, work: Ragged) -> AttentionPlan:
         if not sum(work.extend_lens):
-            return _EmptyPlan()
+            return EmptyPlan()
         segments: list[_Segment] = []
         written: list[Tensor] = []
         start = 0
@@ -112,7 +105,7 @@ class SdpaBackend(AttentionBackend):
     def plan_block(self, work: Block) -> AttentionPlan:
         requests = work.slots_BR.shape[0]
         if not requests:
-            return _EmptyPlan()
+            return EmptyPlan()
         prefix_BX = self.table.slots_PM[work.req_rows_B, : work.max_prefix]
         columns_X = torch.arange(work.max_prefix, device=prefix_BX.device)
         seen_BX = columns_X < work.prefix_lens_B[:, None]

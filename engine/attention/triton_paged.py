@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from engine.attention.base import AttentionBackend, AttentionPlan, Block, Ragged
+from engine.attention.base import AttentionBackend, AttentionPlan, Block, EmptyPlan, Ragged
 from engine.errors import EngineError
 from engine.kernels.paged_attention import INVARIANT_ROWS, mask_words, paged_attention
 from engine.kernels.prefill_attention import prefill_attention
@@ -115,13 +115,6 @@ class _RaggedPlan(PagedPlan):
         )
 
 
-class _EmptyPlan(AttentionPlan):
-    """A rank without requests enters the forward with no rows."""
-
-    def attend(self, layer: int, q_TQE: Tensor, k_TCE: Tensor, v_TCE: Tensor) -> Tensor:
-        return torch.empty_like(q_TQE)
-
-
 class TritonBackend(AttentionBackend):
     """Attention over the paged pool without gathering it.
 
@@ -135,7 +128,7 @@ class TritonBackend(AttentionBackend):
 
     def plan_ragged(self, work: Ragged) -> AttentionPlan:
         if not sum(work.extend_lens):
-            return _EmptyPlan()
+            return EmptyPlan()
         table_PM = self.table.slots_PM
         written = [
             table_PM[row, prefix : prefix + extend]
@@ -160,7 +153,7 @@ class TritonBackend(AttentionBackend):
     def plan_block(self, work: Block) -> AttentionPlan:
         requests, tail = work.tail_slots_BW.shape
         if not requests:
-            return _EmptyPlan()
+            return EmptyPlan()
         if self.invariant and work.slots_BR.shape[1] > INVARIANT_ROWS:
             raise EngineError(
                 f"{work.slots_BR.shape[1]} rows of a request in one forward, and batch_invariant "

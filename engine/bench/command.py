@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -21,6 +21,14 @@ from engine.models.config import ModelConfig
 from engine.models.published import PUBLISHED, shape_named
 from engine.observe.spans import Spans
 from engine.options import model_options
+
+# Beyond any batch or tree, and a range of as many numbers still fits in memory.
+_DIGITS = 6
+_RANDOM_ALONE = ("synthetic_accept", "context", "profile")
+_PAIR_ALONE = (
+    *("prompt", "max_tokens", "target", "draft", "algorithm"),
+    *("num_steps", "topk", "drafting", "max_context"),
+)
 
 
 class Numbers(click.ParamType):
@@ -38,6 +46,13 @@ class Numbers(click.ParamType):
             first, dots, last = part.partition("..")
             if not first.isdecimal() or (dots and not last.isdecimal()):
                 self.fail(f"{part!r} is no number; write 1,8,32 or 1..16", param, ctx)
+            if max(len(first), len(last)) > _DIGITS or (dots and int(last) < int(first)):
+                self.fail(
+                    f"{part!r} has no end in reach; write the smaller number first, with at most "
+                    f"{_DIGITS} digits",
+                    param,
+                    ctx,
+                )
             found += range(int(first), int(last or first) + 1)
         if not found or min(found) < 1:
             self.fail(f"{min(found, default=0)} is not in the range x>=1", param, ctx)
@@ -104,6 +119,9 @@ def bench(
     Without --random: greedy decoding plain and with the algorithm, in one process. With --random:
     every --requests by every --num-draft-tokens, the number of verify rows.
     """
+    _refuse(_RANDOM_ALONE if shapes is None else _PAIR_ALONE, random=shapes is not None)
+    if trace is not None and not trace.absolute().parent.is_dir():
+        raise click.UsageError(f"--trace {trace}: its folder does not exist; make it first")
     spans = None if trace is None else Spans()
     if shapes is None:
         _compare(
@@ -116,13 +134,15 @@ def bench(
             spans=spans,
         )
     else:
+        if iterations == 0:
+            raise click.UsageError("--iterations 0 measures nothing with --random; give 1 or more")
         target, draft = _shapes(shapes)
         plan = Plan(
             target=target,
             draft=draft,
             acceptance=synthetic_accept,
             context=context,
-            iterations=iterations or 20,
+            iterations=20 if iterations is None else iterations,
             requests=requests,
             num_draft_tokens=num_draft_tokens or (5,),
             settings=_random_settings(settings),
@@ -130,6 +150,16 @@ def bench(
         _sweep(plan, as_json=as_json, profile=profile, spans=spans)
     if spans is not None and trace is not None:
         spans.write(trace)
+
+
+def _refuse(names: Sequence[str], *, random: bool) -> None:
+    """UsageError for an option that would have no effect on what is measured."""
+    context = click.get_current_context()
+    for name in names:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            option = f"--{name.replace('_', '-')}"
+            where = "with --random" if random else "without --random"
+            raise click.UsageError(f"{option} has no effect {where}; leave it out")
 
 
 def _one(numbers: tuple[int, ...] | None, option: str) -> int | None:

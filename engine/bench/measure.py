@@ -95,22 +95,23 @@ def measure(
     requests = [engine.add(prompt, params) for prompt in prompts]
     scheduler = engine.scheduler
     try:
-        while len(scheduler.running.requests) < len(requests):
-            engine.turn()
+        with engine.on_device():
+            while len(scheduler.running.requests) < len(requests):
+                engine.turn()
+                _refuse_ended(requests)
+            _iterate(llm, WARM)
+            llm.reset_metrics()
+            before = mean(request.computed for request in requests)
+            times = _iterate(llm, iterations)
+            snapshot = llm.metrics()
+            context = (before + mean(request.computed for request in requests)) / 2
+            device = _device_times(llm, iterations, spans)
+            busy = None
+            if profile and scheduler.device.type == "cuda":
+                busy = device_busy(lambda: _iterate(llm, PROFILED))
+            with recorded(scheduler.step) as crossings:
+                engine.turn()
             _refuse_ended(requests)
-        _iterate(llm, WARM)
-        llm.reset_metrics()
-        before = mean(request.computed for request in requests)
-        times = _iterate(llm, iterations)
-        snapshot = llm.metrics()
-        context = (before + mean(request.computed for request in requests)) / 2
-        device = _device_times(llm, iterations, spans)
-        busy = None
-        if profile and scheduler.device.type == "cuda":
-            busy = device_busy(lambda: _iterate(llm, PROFILED))
-        with recorded(scheduler.step) as crossings:
-            engine.turn()
-        _refuse_ended(requests)
     finally:
         for request in requests:
             engine.abort(request)

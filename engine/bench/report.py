@@ -54,7 +54,8 @@ def sweep_report(
     plan: Plan, points: Sequence[Point], card: Card, *, command: str
 ) -> dict[str, object]:
     """The whole sweep."""
-    shape = Shape(requests=1, num_draft_tokens=1, context=plan.context, itemsize=2)
+    itemsize = plan.config(1, 1).torch_dtype.itemsize
+    shape = Shape(requests=1, num_draft_tokens=1, context=plan.context, itemsize=itemsize)
     return {
         "benchmark": "engine bench --random",
         "acceptance": acceptance_label(plan),

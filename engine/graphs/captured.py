@@ -23,7 +23,8 @@ class Captured(Replayed):
     def bucket(
         self, forward: Callable[[Live], Out], static: Buffers, size: int
     ) -> Bucket[Live, Out]:
-        return CapturedBucket(forward, static, size, pool=self.pool)
+        with torch.cuda.device(self.device):
+            return CapturedBucket(forward, static, size, pool=self.pool)
 
 
 class CapturedBucket(Bucket[Live, Out]):

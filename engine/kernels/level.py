@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from engine.tree.levels import Frontier, Level
+from engine.tree.levels import Frontier, NextLevel
 
 TILE = 32
 """Children that are compared with all others at once."""
@@ -56,7 +56,7 @@ def _next_level(
 
 def next_level(
     frontier: Frontier, topk_p: Tensor, topk_tokens: Tensor, *, step: int
-) -> tuple[Level, Frontier]:
+) -> tuple[NextLevel, Frontier]:
     """Probabilities f32 and target ids i64, both (B*K, K), as in the reference."""
     rows, topk = frontier.tokens.shape
     device = topk_tokens.device
@@ -72,5 +72,5 @@ def next_level(
             best_BK, best_score_BK, row_BK, topk + (step - 1) * topk * topk, topk,
             BLOCK_C=triton.next_power_of_2(topk * topk), TILE=TILE,
         )  # fmt: skip
-    level = Level(scores=score_BC, tokens=token_BC, parents=flat_BK)
+    level = NextLevel(scores=score_BC, tokens=token_BC, parents=flat_BK)
     return level, Frontier(tokens=best_BK, scores=best_score_BK, parent_rows=row_BK.flatten())

@@ -11,18 +11,19 @@ from engine.kv.slots import SlotAllocator
 from engine.kv.table import RequestTable
 
 GROWTH = 32
-"""Columns by which a lease grows at a time, as long as the pool has them."""
+"""Columns by which a lease grows at a time, as long as the pool has them and it can use them."""
 
 
 @dataclass(slots=True, eq=False)
 class Lease:
     """What one request holds: a table row whose first `columns` columns have slots.
 
-    The first `match.length` of them belong to the prefix cache.
+    The first `match.length` of them belong to the prefix cache. It never needs more than `longest`.
     """
 
     row: int
     columns: int
+    longest: int
     match: Match
 
 
@@ -36,8 +37,11 @@ class KVMemory:
         self.allocator = allocator
         self.prefix = prefix
 
-    def admit(self, tokens: Sequence[int], *, columns: int) -> Lease | None:
-        """A row with `columns` slots, the cached prefix first; None if there is no room."""
+    def admit(self, tokens: Sequence[int], *, columns: int, longest: int) -> Lease | None:
+        """A row with `columns` slots, the cached prefix first; None if there is no room.
+
+        It may grow to `longest` columns, and ahead of its needs no further.
+        """
         if not self.table.free:
             return None
         match = Match((), ()) if self.prefix is None else self.prefix.match(tokens)
@@ -48,7 +52,7 @@ class KVMemory:
             return None
         row = self.table.take_row()
         self.table.write(row, 0, [*match.slots, *slots])
-        return Lease(row=row, columns=columns, match=match)
+        return Lease(row=row, columns=columns, longest=longest, match=match)
 
     def grow(self, leases: Sequence[tuple[Lease, int]]) -> None:
         """Every lease has at least so many columns; OutOfSlots leaves all as they were."""
@@ -93,7 +97,7 @@ class KVMemory:
     def _ahead(self, missing: list[tuple[Lease, int]]) -> list[tuple[Lease, int]]:
         """Some columns more, if they are free: a table write for every iteration is a slow one."""
         ahead = [
-            (lease, min(count + GROWTH, self.table.columns - lease.columns))
+            (lease, max(count, min(count + GROWTH, lease.longest - lease.columns)))
             for lease, count in missing
         ]
         return ahead if sum(count for _, count in ahead) <= self.allocator.free else missing

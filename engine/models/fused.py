@@ -15,6 +15,7 @@ from torch import Tensor
 
 from engine.attention.base import AttentionPlan
 from engine.attention.triton_paged import BlockPlan, PagedPlan
+from engine.errors import EngineError
 from engine.kernels.activation import silu_mul
 from engine.kernels.embedding import BLOCK_H, embed_rows
 from engine.kernels.gated_rows import gated_rows
@@ -42,7 +43,10 @@ with 4 verify rows each, a forward took 6.05 ms this way, one with 8 rows each 5
 
 
 class FusedLM(CausalLM):
-    """The same model; `invariant` makes a row's result the same in every batch."""
+    """The same model; `invariant` makes a row's result the same in every batch, prefill aside.
+
+    EngineError where that cannot be kept: feed-forward biases are left to torch's products.
+    """
 
     def __init__(
         self,
@@ -53,6 +57,11 @@ class FusedLM(CausalLM):
         aux_layers: tuple[int, ...] = (),
         invariant: bool = False,
     ) -> None:
+        if invariant and config.mlp_bias:
+            raise EngineError(
+                f"{config.source}: batch_invariant has no kernels for feed-forward biases "
+                "(mlp_bias); leave it off"
+            )
         super().__init__(config, role=role, length=length, aux_layers=aux_layers)
         self.invariant = invariant
 

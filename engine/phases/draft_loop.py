@@ -19,7 +19,7 @@ from engine.ops import TreeOps
 from engine.proposers.candidates import Candidates
 from engine.sampling import HotVocab, RootLaw, StepLaw, TreeLaw
 from engine.sampling.batch import BatchSampling
-from engine.tree import BuiltTree, Frontier, first_level
+from engine.tree import BuiltTree, Frontier, Level, first_level
 from shapecheck import Dims, contract
 
 
@@ -83,7 +83,8 @@ class DraftLoop:
         """The tree of each request; `law` is the one its first candidates were drawn from."""
         topk = self.dims["topk"]
         level, frontier = first_level(roots.topk_p, self.vocab.target_ids(roots.topk_index))
-        levels, laws = [level], []
+        levels: list[Level] = [level]
+        laws: list[StepLaw | None] = []
         hidden_RX = _repeated(roots.hidden_states, topk)
         seen_BKW = self._nothing_seen(len(level.tokens))
         columns_W = torch.arange(self.tail, device=seen_BKW.device)

@@ -9,6 +9,7 @@ from jaxtyping import Float32, Int64
 from torch import Tensor
 
 from engine.sampling.params import SamplingParams
+from engine.transfer import to_device
 from shapecheck import carrier, contract
 
 
@@ -36,19 +37,21 @@ class BatchControls:
     ) -> Self:
         """The controls of `params`; `seeds` are the requests' own or those chosen for them."""
 
+        def on_device(values: Sequence[float], dtype: torch.dtype) -> Tensor:
+            return to_device(torch.tensor(values, dtype=dtype), device)
+
         def reals(name: str) -> Tensor:
-            values = [float(getattr(one, name)) for one in params]
-            return torch.tensor(values, dtype=torch.float32, device=device)
+            return on_device([float(getattr(one, name)) for one in params], torch.float32)
 
         return cls(
             temperature=reals("temperature"),
-            top_k=torch.tensor([one.top_k for one in params], dtype=torch.int64, device=device),
+            top_k=on_device([one.top_k for one in params], torch.int64),
             top_p=reals("top_p"),
             min_p=reals("min_p"),
             repetition_penalty=reals("repetition_penalty"),
             presence_penalty=reals("presence_penalty"),
             frequency_penalty=reals("frequency_penalty"),
-            seeds=torch.tensor(list(seeds), dtype=torch.int64, device=device),
+            seeds=on_device(list(seeds), torch.int64),
             all_greedy=all(one.is_greedy for one in params),
             truncates=any(one.truncates and not one.is_greedy for one in params),
             penalises=any(one.penalises for one in params),

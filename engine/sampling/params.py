@@ -1,6 +1,7 @@
 """SamplingParams: what one request asks of the sampler, refused early when it makes no sense."""
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import cast
 
@@ -89,8 +90,8 @@ class SamplingParams:
         value: object = getattr(self, name)
         if not isinstance(value, (int, float)) or isinstance(value, bool):
             raise _refused(name, value, f"give a number: {remedy}")
-        # An infinite bound is open; NaN fails both comparisons.
-        if not (low <= value <= high) or math.isinf(value):
+        # An infinite bound is open to every finite float; NaN fails both comparisons.
+        if not low <= value <= min(high, sys.float_info.max):
             raise _refused(name, value, remedy)
 
     def _stops(self) -> None:

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float32, Int32, Int64
 from torch import Tensor
 
 from engine.sampling.controls import BatchControls
+from engine.transfer import to_device
 from shapecheck import carrier, contract
 
 
@@ -39,7 +40,9 @@ class TokenCounts:
         for row, (prompt, output) in enumerate(zip(prompts, outputs, strict=True)):
             in_prompt[row] = _count(prompt, target_vocab)
             in_output[row] = _count(output, target_vocab)
-        return cls(in_prompt=(in_prompt > 0).to(device), in_output=in_output.to(device))
+        return cls(
+            in_prompt=to_device(in_prompt > 0, device), in_output=to_device(in_output, device)
+        )
 
     def after(
         self,

@@ -53,7 +53,7 @@ class Scheduler:
 
     def add(self, request: Request) -> None:
         """The request waits for its turn; EngineError when it could never run."""
-        longest = request.limit + self.step.proposer.window
+        longest = self._longest(request)
         if longest > self.memory.allocator.capacity:
             raise EngineError(
                 f"a request of {len(request.prompt)} prompt tokens and max_tokens="
@@ -62,8 +62,15 @@ class Scheduler:
             )
         self.waiting.append(request)
 
+    @torch.inference_mode()
     def abort(self, request: Request) -> None:
-        """The request ends now, wherever it is."""
+        """The request ends now, wherever it is; EngineError for one of another engine.
+
+        Its lease is of that engine's rows and slots: released here, it would free our own.
+        """
+        held = request.finish is None or request.lease is not None
+        if held and not any(request is one for one in self.unfinished):
+            raise EngineError("the request belongs to another engine; abort it there")
         if request.finish is None:
             request.abort()
         if request in self.waiting:
@@ -100,11 +107,17 @@ class Scheduler:
         )
         self.step.iterate(empty.live())
 
+    def _longest(self, request: Request) -> int:
+        """The most columns that the request can ever need."""
+        return request.limit + self.step.proposer.window
+
     def _admit(self) -> None:
         while self.waiting:
             request = self.waiting[0]
             columns = len(request.tokens) + self.step.proposer.window
-            lease = self.memory.admit(request.tokens, columns=columns)
+            lease = self.memory.admit(
+                request.tokens, columns=columns, longest=self._longest(request)
+            )
             if lease is None:
                 return
             self.waiting.popleft()

@@ -7,9 +7,11 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from shapecheck.cli.formats import FORMATS, formatted
 from shapecheck.dims.configs import ALGORITHMS, Algorithm
@@ -61,14 +63,17 @@ def trace(
     The function takes the trace as its only parameter, or carries a @contract that describes its
     arguments. No weights and no GPU are needed. Exit code 2 when nothing was checked.
     """
+    if target_config is None:
+        _refuse_sizes(ctx)
     dims = _dims(target_config, draft_config, algorithm, num_steps, topk, num_draft_tokens)
-    function = _load(target)
+    reasons = _reasons(allow)
     from shapecheck.symbolic.sweep import sweep
 
     package = target.partition(":")[0].partition(".")[0]
-    report = sweep(
-        _subject(function, target), dims, within=(package, *within), allow=_reasons(allow)
-    )
+    # What the traced code prints must not stand among the findings, which a program may read.
+    with redirect_stdout(sys.stderr):
+        function = _load(target)
+        report = sweep(_subject(function, target), dims, within=(package, *within), allow=reasons)
     if output_format == "full":
         click.echo(report.text(), nl=False)
     else:
@@ -79,6 +84,17 @@ def trace(
     if report.vacuous:
         click.echo(f"shapecheck: nothing was checked: {report.vacuous}", err=True)
     ctx.exit(report.exit_code)
+
+
+def _refuse_sizes(ctx: click.Context) -> None:
+    """ShapecheckError when a size was given that no Dims will hold."""
+    for name in ("num_steps", "topk", "num_draft_tokens"):
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            option = f"--{name.replace('_', '-')}"
+            raise ShapecheckError(
+                f"{option} needs --target, without which every size is free; give the target's "
+                f"config.json or leave {option} out"
+            )
 
 
 def _dims(
@@ -109,6 +125,11 @@ def _load(target: str) -> Callable[..., Any]:
     module_name, _, qualname = target.partition(":")
     if not module_name or not qualname:
         raise ShapecheckError(f"{target!r}: write MODULE:QUALNAME, as in engine.traced:run")
+    if module_name.startswith(".") or module_name.endswith(".py") or os.sep in module_name:
+        raise ShapecheckError(
+            f"{target!r} names a file; write its module, as python -m does: engine.traced:run for "
+            "engine/traced.py"
+        )
     # Like `python -m`: modules of the current folder can be named.
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
@@ -117,6 +138,12 @@ def _load(target: str) -> Callable[..., Any]:
     except ImportError as error:
         raise ShapecheckError(
             f"{target!r}: {module_name} cannot be imported ({error}); run where it is importable"
+        ) from error
+    except (Exception, SystemExit) as error:
+        said = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise ShapecheckError(
+            f"{target!r}: {module_name} fails while it is imported ({said}); correct it until "
+            f"`python -c 'import {module_name}'` passes"
         ) from error
     for name in qualname.split("."):
         value = getattr(value, name, None)
@@ -128,6 +155,10 @@ def _load(target: str) -> Callable[..., Any]:
 def _subject(function: Callable[..., Any], target: str) -> Callable[[Trace], object]:
     from shapecheck.spec import contract_of
 
+    if inspect.iscoroutinefunction(function):
+        raise _never_runs(target, "a coroutine", "asyncio.run({0}(...))")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise _never_runs(target, "a generator", "for _ in {0}(...): pass")
     declared = contract_of(function)
     if declared is not None:
         if declared.receiver is not None and not inspect.ismethod(function):
@@ -137,12 +168,24 @@ def _subject(function: Callable[..., Any], target: str) -> Callable[[Trace], obj
                 f"`def run(t): {owner}(t.dims).{method}(t.make(...))` and trace that"
             )
         return lambda t: t.call(function)
-    if len(inspect.signature(function).parameters) != 1:
+    try:
+        parameters = len(inspect.signature(function).parameters)
+    except ValueError:  # a function of C that says nothing of its parameters
+        parameters = None
+    if parameters != 1:
         raise ShapecheckError(
             f"{target!r}: neither takes the trace as its only parameter nor carries a @contract; "
             "write a function `def run(t): ...` that calls it with t.tensor(...)"
         )
     return function
+
+
+def _never_runs(target: str, kind: str, form: str) -> ShapecheckError:
+    name = target.partition(":")[2]
+    return ShapecheckError(
+        f"{target!r} is {kind}: a call would not run its body; write a function "
+        f"`def run(t): {form.format(name)}` and trace that"
+    )
 
 
 def _reasons(allow: tuple[str, ...]) -> Mapping[str, str]:

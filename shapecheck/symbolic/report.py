@@ -69,7 +69,10 @@ class Report:
         if self.stubbed_operations:
             return f"stubbed: {', '.join(self.stubbed_operations)} did not really run"
         if self.stopped and not self.findings:
-            return f"the traced code stopped early: {self.stopped}"
+            return (
+                f"the traced code stopped early: {self.stopped}; give it what it needs to run to "
+                "its end and trace again"
+            )
         if not (self.checked_operations or self.crossings):
             return (
                 "no operation joined two tensors with named dimensions and no contract was "

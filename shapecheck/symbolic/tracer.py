@@ -193,10 +193,13 @@ class Trace:
     # -- the outcome ---------------------------------------------------------------------------
 
     def run(self, function: Callable[..., Result], *args: Any, **kwargs: Any) -> Result | None:
-        """Call the function; an error in it is kept for the report instead of raised."""
+        """Call the function; an error in it is kept for the report instead of raised.
+
+        So is an exit: let through, `sys.exit(0)` would end the trace as if all were well.
+        """
         try:
             return function(*args, **kwargs)
-        except Exception as error:
+        except (Exception, SystemExit, GeneratorExit) as error:
             self.stop(error)
             return None
 

@@ -31,7 +31,7 @@ def machine() -> dict[str, object]:
     return {
         "processor": _processor(),
         "cpus": os.cpu_count(),
-        "system": f"{platform.system()} {platform.release()}",
+        "system": f"{platform.system()} {platform.release().partition('-')[0]}",
     }
 
 

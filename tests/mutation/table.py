@@ -34,11 +34,16 @@ def kind(one: Record) -> str:
     `equivalent`: every operation of a turn had the shapes and dtypes of the unmutated engine, and
     the rule is none of ids: what it changes are values or names. `broken`: Python stops it.
     """
-    if str(one["off"]).startswith(_BROKEN):
+    if is_broken(str(one["off"])):
         return "broken"
     if not one["changes"] and _CHANGES[str(one["rule"])] != "vocabulary":
         return "equivalent"
     return "counted"
+
+
+def is_broken(off: str) -> bool:
+    """Whether Python itself stops the mutant, by how it ends when nothing is checked."""
+    return off.startswith(_BROKEN)
 
 
 def _stopped(one: Record) -> bool:

@@ -18,6 +18,7 @@ import torch
 
 from tests.mutation import tiers
 from tests.mutation.mutants import Mutant
+from tests.mutation.table import is_broken
 
 _FORK = multiprocessing.get_context("fork")
 _LIMIT_S = 240.0
@@ -73,20 +74,21 @@ def _child(out: Connection, function: Callable[..., object], args: tuple[object,
 def judge(mutant: Mutant, root: Path, base: Record, *, cases: int) -> Record:
     """The record of one mutant: what every tier said, and what it changed.
 
-    Of the traced cases that run the changed lines the first `cases` are traced.
+    Of the traced cases that run the changed lines the first `cases` are traced. No tier is asked
+    of a mutant that Python itself stops.
     """
     spent = _spent()
     path = root / "engine" / mutant.path
     original, stat = path.read_text(), path.stat()
     path.write_text(mutant.source)
     try:
-        off = forked(tiers.unchecked, root, base["shapes"])
-        full = _worst(forked(tiers.load, root, "full"))
-        # `full` checks all that `strict` does and values besides: what passes it passes `strict`.
-        seen = full.startswith("SHP")
-        strict = _worst(forked(tiers.load, root, "strict")) if seen else full
-        traced = forked(tiers.trace, root, _cases_for(mutant, base)[:cases])
-        lint = forked(tiers.lint, root)
+        unchecked = forked(tiers.unchecked, root, base["shapes"])
+        ended = isinstance(unchecked, dict)
+        off = _worst(unchecked["ends"] if ended else unchecked)
+        said: Record = {"strict": off, "full": off, "lint": []}
+        said |= {"trace": {"found": [], "stopped": off}}
+        if not is_broken(off):
+            said = _judged(root, _cases_for(mutant, base)[:cases])
     finally:
         path.write_text(original)
         os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
@@ -97,13 +99,22 @@ def judge(mutant: Mutant, root: Path, base: Record, *, cases: int) -> Record:
         "before": mutant.before,
         "after": mutant.after,
         # What does not even import changes something.
-        "changes": off["changes"] if isinstance(off, dict) else True,
-        "off": _worst(off["ends"] if isinstance(off, dict) else off),
-        "strict": strict,
-        "full": full,
-        "trace": traced,
-        "lint": lint,
+        "changes": unchecked["changes"] if ended else True,
+        "off": off,
+        **said,
         "cpu_seconds": round(_spent() - spent, 1),
+    }
+
+
+def _judged(root: Path, cases: list[str]) -> Record:
+    full = _worst(forked(tiers.load, root, "full"))
+    # `full` checks all that `strict` does and values besides: what passes it passes `strict`.
+    seen = full.startswith("SHP")
+    return {
+        "full": full,
+        "strict": _worst(forked(tiers.load, root, "strict")) if seen else full,
+        "trace": forked(tiers.trace, root, cases),
+        "lint": forked(tiers.lint, root),
     }
 
 

@@ -54,6 +54,24 @@ SUBJECT = """
 
     def broken(t):
         return add(t.tensor("bs draft_hidden"), t.tensor("bs target_hidden"), t.dims)
+
+    def exits(t):
+        raise SystemExit(0)
+
+    def closes(t):
+        raise GeneratorExit
+
+    def prints(t):
+        print("a line of the traced code")
+        return mixed(t)
+
+    async def later(t):
+        return clean(t)
+
+    def one_by_one(t):
+        yield clean(t)
+
+    unsigned = dict
 """
 
 
@@ -74,7 +92,16 @@ def run(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize(
     ("name", "code"),
-    [("clean", 0), ("add", 0), ("Holder.inner", 0), ("mixed", 1), ("empty", 2), ("stops", 2)],
+    [
+        ("clean", 0),
+        ("add", 0),
+        ("Holder.inner", 0),
+        ("mixed", 1),
+        ("empty", 2),
+        ("stops", 2),
+        ("exits", 2),
+        ("closes", 2),
+    ],
 )
 def test_exit_codes(run, name, code):
     found, out, err = run(f"trace_subjects:{name}")
@@ -123,6 +150,13 @@ def test_an_allowed_equality_is_no_finding(run):
         (["trace_subjects:nothing"], "has no function nothing"),
         (["trace_subjects:not_callable"], "has no function not_callable"),
         (["trace_subjects:unclear"], "carries a @contract"),
+        (["./trace_subjects.py:clean"], "names a file; write its module"),
+        (["trace_subjects.py:clean"], "names a file; write its module"),
+        (["trace_subjects:later"], "asyncio.run(later(...))"),
+        (["trace_subjects:one_by_one"], "for _ in one_by_one(...): pass"),
+        (["trace_subjects:unsigned"], "carries a @contract"),
+        (["trace_subjects:clean", "--num-steps", "-3"], "--num-steps needs --target"),
+        (["trace_subjects:clean", "--topk", "2"], "--topk needs --target"),
         (["trace_subjects:Worker.step"], "`def run(t): Worker(t.dims).step(t.make(...))`"),
         (["trace_subjects:clean", "--allow", "a == b"], "with its reason"),
         (["trace_subjects:clean", "--draft", "x"], "need --target"),
@@ -143,6 +177,36 @@ def test_every_format_has_the_findings_on_stdout(run, output_format):
     assert "SHP301" in out
     said = out if output_format == "full" else err
     assert "1 finding, 1 operations" in said
+
+
+@pytest.mark.parametrize("output_format", ["full", "concise", "json", "github", "sarif"])
+def test_what_traced_code_prints_is_not_among_the_findings(run, output_format):
+    _, wanted, _ = run("trace_subjects:mixed", "--output-format", output_format)
+    code, out, err = run("trace_subjects:prints", "--output-format", output_format)
+    assert code == 1
+    assert "a line of the traced code" in err
+    assert "a line of the traced code" not in out
+    assert out.splitlines()[0].split()[-1] == wanted.splitlines()[0].split()[-1]
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("raise SystemExit(0)", "(SystemExit: 0)"),
+        ("raise ValueError('two\\nlines')", "(ValueError: two)"),
+        ("def run(t:", "(SyntaxError: "),
+        ("x = '\0'", "(SyntaxError: "),
+        ("raise ImportError('a part')", "(a part)"),
+    ],
+)
+def test_a_module_that_cannot_be_imported_is_never_green(run, tmp_path, source, said):
+    name = f"unimportable_{abs(hash(source))}"
+    (tmp_path / f"{name}.py").write_text(source, encoding="utf-8")
+    code, out, err = run(f"{name}:run")
+    assert (code, out) == (2, "")
+    assert said in err
+    assert "internal-error" not in err
+    assert "correct it until" in err or "run where it is importable" in err
 
 
 @pytest.mark.parametrize("output_format", ["concise", "github"])

@@ -7,8 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+import torch
 
-from engine import LLM, SamplingParams
+from engine import LLM, EngineError, SamplingParams
 from engine.kv.table import RequestTable
 from engine.scheduler.request import Request
 
@@ -99,6 +100,33 @@ def test_a_finished_request_can_be_aborted_again() -> None:
     llm.engine.abort(request)
     assert request.finish == "length"
     assert slots_add_up(llm)
+
+
+def test_an_engine_made_in_inference_mode_aborts_outside_it() -> None:
+    """Its table may then be written in that mode alone."""
+    with torch.inference_mode():
+        llm = tiny("standalone", max_context=64)
+    stream = llm.stream("hello", PARAMS)
+    next(stream)
+    stream.close()
+    assert slots_add_up(llm)
+    assert llm.engine.table.free == llm.config.max_requests
+
+
+@pytest.mark.parametrize("turns", [0, 2], ids=["waiting", "running"])
+def test_a_request_of_another_engine_is_not_touched(turns: int) -> None:
+    ours, theirs = tiny("ngram"), tiny("ngram")
+    own, foreign = (llm.engine.add([1, 2, 3], PARAMS) for llm in (ours, theirs))
+    for _ in range(turns):
+        ours.engine.turn()
+        theirs.engine.turn()
+    with pytest.raises(EngineError, match="belongs to another engine; abort it there"):
+        ours.engine.abort(foreign)
+    for llm in (ours, theirs):
+        llm.engine.run()
+        assert slots_add_up(llm)
+    assert own.output == foreign.output
+    assert own.finish == foreign.finish == "length"
 
 
 def test_threads_share_an_engine(wanted: list[tuple[int, ...]]) -> None:

@@ -26,7 +26,21 @@ def llm() -> LLM:
 
 @pytest.mark.parametrize(
     "prompts",
-    [None, 5, 1.5, b"abc", [None], [1.0, 2], ["a", 5], [5, "a"], [b"ab"], torch.tensor([1, 2])],
+    [
+        None,
+        5,
+        1.5,
+        b"abc",
+        [None],
+        [1.0, 2],
+        ["a", 5],
+        [{1: 2}],
+        [{1, 2}],
+        [iter([1, 2])],
+        [5, "a"],
+        [b"ab"],
+        torch.tensor([1, 2]),
+    ],
     ids=repr,
 )
 def test_prompts_of_no_kind(llm: LLM, prompts: object) -> None:
@@ -53,6 +67,15 @@ def test_params_of_another_kind(llm: LLM, params: object) -> None:
         next(llm.stream("a", params))
 
 
+@pytest.mark.parametrize("prompt", ["abc", b"abc", [1.5], ["a"]], ids=repr)
+def test_an_engine_reads_ids_alone(llm: LLM, prompt: object) -> None:
+    with pytest.raises(EngineError, match=r"reads token ids, not .*; encode the text"):
+        llm.engine.add(prompt, PARAMS)
+    with pytest.raises(EngineError, match=r"params are SamplingParams, not None; give"):
+        llm.engine.add([1], None)
+    assert not llm.engine.scheduler.unfinished
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -63,6 +86,8 @@ def test_params_of_another_kind(llm: LLM, params: object) -> None:
         ("presence_penalty", -1e308),
         ("frequency_penalty", 1e308),
         ("max_tokens", 0),
+        ("temperature", 10**400),
+        ("presence_penalty", -(10**400)),
     ],
 )
 def test_values_beyond_the_tensors_they_go_to(name: str, value: object) -> None:
@@ -93,6 +118,9 @@ def test_extremes_that_have_a_meaning(llm: LLM, params: SamplingParams) -> None:
         ({"num_slots": 10**13}, "keys of shape .* lower max_requests, max_context or num_slots"),
         ({"max_context": 10**9}, "max_context: .* less than or equal to 1048576"),
         ({"seed": 2**64}, "seed: .* less than or equal"),
+        ({"num_steps": 10**6}, "num_steps: .* less than or equal to 1024"),
+        ({"topk": 10**6}, "topk: .* less than or equal to 1024"),
+        ({"num_draft_tokens": 10**9}, "num_draft_tokens: .* less than or equal to 65536"),
         ({"device": "meta"}, "device 'meta' is not known; use cpu or cuda"),
         ({"device": ""}, "device '' is not known; use cpu or cuda"),
     ],

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from engine.bench.card import Card
 from engine.bench.command import Numbers, bench
 from engine.bench.measure import turns
+from engine.bench.report import sweep_report
 from engine.bench.sweep import Plan, engine_at
 from engine.models.config import read_config
 
@@ -94,6 +96,27 @@ def test_memory_for_every_iteration_at_full_acceptance(shapes: str) -> None:
     assert llm.engine.memory.allocator.capacity >= 2 * llm.engine.max_context
 
 
+def test_the_ridge_follows_the_dtype(shapes: str) -> None:
+    """Twice the bytes a weight take as many operations more to be worth their reading."""
+    target, draft = (read_config(Path(name)) for name in shapes.split(","))
+
+    def ridge(dtype: str) -> object:
+        plan = Plan(
+            target=target,
+            draft=draft,
+            acceptance=1.0,
+            context=6,
+            iterations=3,
+            requests=(1,),
+            num_draft_tokens=(1,),
+            settings={"device": "cpu", "dtype": dtype},
+        )
+        card = Card(name="any", bandwidth=1e9, rate=1e12)
+        return sweep_report(plan, [], card, command="")["ridge_rows_of_the_target"]
+
+    assert ridge("float32") == pytest.approx(2 * ridge("bfloat16"))
+
+
 @pytest.mark.parametrize(
     ("text", "wanted"), [("1,8,32", (1, 8, 32)), ("1..4", (1, 2, 3, 4)), ("2,5..6", (2, 5, 6))]
 )
@@ -107,8 +130,15 @@ def test_numbers(text: str, wanted: tuple[int, ...]) -> None:
         (("--random", "llama-8b"), "name two shapes"),
         (("--requests", "1,2", "--target", "tiny"), "with --random only"),
         (("--requests", "x"), "'x' is no number; write 1,8,32 or 1..16"),
-        (("--requests", "4..1"), "not in the range"),
+        (("--requests", "4..1"), "write the smaller number first"),
+        (("--requests", "0"), "not in the range"),
+        (("--requests", "1..99999999999"), "with at most 6 digits"),
+        (("--target", "tiny", "--trace", "no/such/folder/t.json"), "its folder does not exist"),
+        (("--target", "tiny", "--context", "4"), "--context has no effect without --random"),
+        (("--random", "llama-8b,llama-1b", "--topk", "3"), "--topk has no effect with --random"),
+        (("--random", "a,b", "--algorithm", "eagle"), "--algorithm has no effect with --random"),
         (("--synthetic-accept", "2"), "not in the range"),
+        (("--random", "llama-8b,llama-1b", "--iterations", "0"), "give 1 or more"),
     ],
 )
 def test_faults_say_what_to_do(arguments: tuple[str, ...], wanted: str) -> None:

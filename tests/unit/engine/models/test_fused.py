@@ -12,6 +12,7 @@ import engine.models.fused
 from engine.attention.base import Block, Ragged
 from engine.attention.sdpa import SdpaBackend
 from engine.attention.triton_paged import TritonBackend
+from engine.errors import EngineError
 from engine.kv.pool import KVPool
 from engine.kv.table import RequestTable
 from engine.models.config import ModelConfig
@@ -50,6 +51,12 @@ def make(architecture: str, *, aux_layers: tuple[int, ...] = ()) -> tuple[Causal
     fused = FusedLM(config, aux_layers=aux_layers)
     fused.load_state_dict(model.state_dict())
     return model.to(DEVICE), fused.to(DEVICE)
+
+
+def test_invariance_where_torch_would_take_the_products() -> None:
+    config = make("LlamaForCausalLM")[0].config.model_copy(update={"mlp_bias": True})
+    with pytest.raises(EngineError, match=r"batch_invariant has no kernels .* leave it off"):
+        FusedLM(config, invariant=True)
 
 
 def pools(config: ModelConfig) -> tuple[KVPool, KVPool]:

@@ -55,7 +55,7 @@ def test_the_law_is_the_filtered_one(controls, logits):
 def test_rows_of_a_frontier_belong_to_their_requests(controls, logits):
     spread = logits.repeat_interleave(2, dim=0)
     _, root = draw_root(logits, controls, torch.zeros(2, 1).double())
-    _, step = draw_step(spread, controls, torch.zeros(4, 1).double())
+    _, step = draw_step(spread, controls, torch.zeros(4, 2).double())
     assert torch.equal(step.probs, root.probs.repeat_interleave(2, dim=0))
 
 
