@@ -12,7 +12,7 @@ from shapecheck.cli.formats import FORMATS
 
 if TYPE_CHECKING:
     from shapecheck.cli.lint_run import Asked
-    from shapecheck.static.analyse import Progress
+    from shapecheck.static.workers import Progress
 
 
 @click.command(name="lint")

@@ -13,9 +13,9 @@ from shapecheck.cli.lint_output import Left
 from shapecheck.cli.lint_settings import Given, LintSettings, decide
 from shapecheck.diagnostics.model import Diagnostic
 from shapecheck.errors import ShapecheckError
-from shapecheck.static.analyse import Progress
 from shapecheck.static.release import CACHE_FLAG, cache_folder, is_unpacked
 from shapecheck.static.report import Inputs, Report, RootReport, run
+from shapecheck.static.workers import Progress
 
 _STDIN = "-"
 _CACHE = ".shapecheck_cache"

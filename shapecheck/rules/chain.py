@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from shapecheck.diagnostics.model import Note, Span
 from shapecheck.dims.expr import Poly
-from shapecheck.static.symbols import Guard, SizePoly, Step
+from shapecheck.static.guards import Guard
+from shapecheck.static.symbols import SizePoly, Step
 from shapecheck.static.values import Size
 
 _LABELS = {

@@ -43,7 +43,8 @@ from shapecheck.rules.chain import (
     reasons,
 )
 from shapecheck.static.facts import Facts, Pass, Split
-from shapecheck.static.symbols import Guard, owner_conflict, owners_of
+from shapecheck.static.guards import Guard
+from shapecheck.static.symbols import owner_conflict, owners_of
 from shapecheck.static.values import Size, alternatives
 
 BAD = """

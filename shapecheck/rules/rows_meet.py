@@ -70,7 +70,7 @@ def check(facts: Facts, verdicts: Verdicts) -> Iterator[Diagnostic]:
         by_span.setdefault(meeting.span, []).append(meeting)
     for span, meetings in by_span.items():
         # Rows that are unknown on the same way here may be the right ones.
-        if any((span, meeting.calls) in facts.vague for meeting in meetings):
+        if any(meeting.vague for meeting in meetings):
             continue
         found = [_conflict(meeting) for meeting in meetings]
         pairs = [pair for pair in found if pair is not None]

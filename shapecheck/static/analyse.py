@@ -1,14 +1,16 @@
-"""The whole run: entries found and filtered, every function interpreted, facts collected."""
+"""The whole run: every function of the entries interpreted, in two processes, facts collected."""
 
 from __future__ import annotations
 
 import gc
 import sys
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
+from itertools import accumulate
+from pathlib import Path
 
-from shapecheck.diagnostics.model import Diagnostic, Span
+from shapecheck.static.analysis import Analysis, together
 from shapecheck.static.contracts.declared import Declarations
 from shapecheck.static.contracts.faults import contract_faults
 from shapecheck.static.contracts.lookup import Promises
@@ -16,13 +18,12 @@ from shapecheck.static.contracts.marks import may_hold_contracts
 from shapecheck.static.crash import internal_error
 from shapecheck.static.entries import Entries
 from shapecheck.static.expressions import evaluate
-from shapecheck.static.facts import Facts
 from shapecheck.static.functions import call_function, parameter_value
 from shapecheck.static.graph_keys import key_formulae, may_hold_keys
 from shapecheck.static.heap import Heap
 from shapecheck.static.index import ClassFacts, FunctionFacts
 from shapecheck.static.indices import unused_indices
-from shapecheck.static.loader import split_lines
+from shapecheck.static.loader import Source, split_lines
 from shapecheck.static.machine import ROOT_BUDGET, Frame, Machine, State
 from shapecheck.static.named import name_owner
 from shapecheck.static.packs.drift import drifted
@@ -30,49 +31,71 @@ from shapecheck.static.packs.model import Pack
 from shapecheck.static.prefilter import can_work
 from shapecheck.static.project import Project, module_name
 from shapecheck.static.statements import run_body
+from shapecheck.static.units import Basis, Body, UnitKey, Units, whole_text
 from shapecheck.static.values import UNKNOWN, ClassValue, Instance, Value
+from shapecheck.static.workers import Progress, run_jobs
 
 _STACK_BYTES = 512 * 1024 * 1024
 _RECURSION_LIMIT = 30_000
+Part = tuple[tuple[Path, Source], ...]
 
-
-Progress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Analysis:
-    """What a run found out, before the rules judge it, and which files that rests on.
-
-    `loaded` are the texts of files by path, `absent` the paths where a module was looked for.
-    """
-
-    facts: Facts
-    loaded_lines: int
-    unreadable: tuple[Diagnostic, ...]
-    crashes: tuple[Diagnostic, ...]
-    drift: tuple[Diagnostic, ...]
-    contracts: int
-    loaded: Mapping[str, str]
-    absent: frozenset[str]
+_MANY_LINES = 4_000  # of entries: below, one process is as fast as two
 
 
 def analyse(
-    entries: Entries, progress: Progress | None = None, packs: tuple[Pack, ...] = ()
+    entries: Entries,
+    progress: Progress | None = None,
+    packs: tuple[Pack, ...] = (),
+    only: frozenset[UnitKey] | None = None,
 ) -> Analysis:
     """Analyse the entries; imports inside their root are followed when needed.
 
     `packs` say about the code below that root what its source does not.
     `progress` hears how many of the functions are done.
+    `only` leaves out every unit but these and what they ask for.
     """
+    paths = None if only is None else {path for path, _, _ in only}
+    parts = _parts(entries)
+    if paths is not None:
+        parts = [tuple(one for one in part if one[1].path in paths) for part in parts]
+        parts = [part for part in parts if part] or [()]
+    jobs = [
+        partial(_with_room, entries, part, packs, only, first=not number)
+        for number, part in enumerate(parts)
+    ]
+    return together(run_jobs(jobs, progress))
+
+
+def _parts(entries: Entries) -> list[Part]:
+    """The entries in two parts of about the same length, whatever machine this is.
+
+    Each part is interpreted on its own, so the same parts lead to the same facts everywhere.
+    """
+    ends = list(accumulate(source.lines for _, source in entries.kept))
+    if not ends or ends[-1] < _MANY_LINES:
+        return [entries.kept]
+    middle = min(range(len(ends)), key=lambda index: abs(2 * ends[index] - ends[-1])) + 1
+    return [part for part in (entries.kept[:middle], entries.kept[middle:]) if part]
+
+
+def _with_room(
+    entries: Entries,
+    part: Part,
+    packs: tuple[Pack, ...],
+    only: frozenset[UnitKey] | None,
+    progress: Progress,
+    *,
+    first: bool,
+) -> Analysis:
+    """The analysis of one part, with more stack than the main thread may have."""
     box: list[Analysis | BaseException] = []
 
     def work() -> None:
         try:
-            box.append(_analyse(entries, progress, packs))
+            box.append(_analyse(entries, part, packs, only, progress, first=first))
         except BaseException as error:  # re-raised below, in the caller's thread
             box.append(error)
 
-    # Deeply nested programs need more stack than the main thread may have.
     limit, size = sys.getrecursionlimit(), threading.stack_size(_STACK_BYTES)
     sys.setrecursionlimit(_RECURSION_LIMIT)
     # Trees and values live until the end of the run: looking for garbage in them is a third of it.
@@ -93,64 +116,89 @@ def analyse(
     return result
 
 
-def _analyse(entries: Entries, progress: Progress | None, packs: tuple[Pack, ...]) -> Analysis:
-    project = Project(entries.root, unreadable=dict(entries.unreadable))
+def _analyse(
+    entries: Entries,
+    part: Part,
+    packs: tuple[Pack, ...],
+    only: frozenset[UnitKey] | None,
+    progress: Progress,
+    *,
+    first: bool,
+) -> Analysis:
+    project = Project(entries.root, speaks=_speaks, unreadable=dict(entries.unreadable))
     promises = Promises.of(packs)
     is_root = root_test(promises)
     roots: list[FunctionFacts] = []
-    crashes: dict[str, Diagnostic] = {}
+    crashes = project.crashes
+    mine = {source.path for _, source in part}
     for file, source in entries.kept:
         name, is_package = module_name(file, entries.root)
         try:
-            facts = project.add(source, name, is_package=is_package)
+            facts = project.add(source, name, is_package=is_package, whole=source.path in mine)
         except Exception as error:  # our mistake in one file must not cost the others
-            crashes[source.path] = internal_error(error, name, Span(path=source.path, line=1))
+            project.crashed(error, name, source.path)
             continue
-        if facts is not None:
+        if facts is not None and source.path in mine:
             text = split_lines(source.text)
             roots += [one for one in facts.functions if is_root(_segment(one, text))]
-    machine = Machine(project, Facts(), run_body, run_root, evaluate, call_function)
+    machine = Machine(project, run_body, run_root, evaluate, call_function)
     machine.promises = promises
     for number, function in enumerate(roots):
-        if progress is not None:
-            progress(number, len(roots))
+        progress(number, len(roots))
         try:
-            for fact in unused_indices(function):
-                machine.facts.unused_indices.setdefault(fact.span, fact)
+            unit = _unit(function, function.cls)
+            if only is not None and unit not in only:
+                continue
+            found = machine.segment(unit).unused_indices
+            found |= {fact.span: fact for fact in unused_indices(function)}
             run_root(machine, function, function.cls)
         except Exception as error:  # as above
             path = function.module.path
             span = function.module.span(function.node)
             crashes.setdefault(path, internal_error(error, function.qualname, span))
-    _read_texts(machine, crashes)
-    drift = tuple(drifted(project, packs))
+    for path in sorted(one[0] for one in only or () if one == whole_text(one[0])):
+        project.module(module_name(entries.root / path, entries.root)[0])
+    _read_texts(machine, others={source.path for _, source in entries.kept} - mine)
+    machine.finish()
     return Analysis(
-        facts=machine.facts,
-        loaded_lines=project.loaded_lines,
-        unreadable=tuple(project.unreadable[path] for path in sorted(project.unreadable)),
-        crashes=tuple(crashes[path] for path in sorted(crashes)),
-        drift=drift,
-        contracts=machine.promises.count,
+        units=Units(segments=tuple(filter(None, machine.segments)), bases=machine.bases).closed(),
+        lines=project.lines,
+        unreadable=project.unreadable,
+        crashes=crashes,
+        drift=tuple(drifted(project, packs)) if first else (),
+        contracts=machine.promises.in_force,
         loaded=project.texts,
         absent=frozenset(project.absent),
     )
 
 
-def _read_texts(machine: Machine, crashes: dict[str, Diagnostic]) -> None:
-    """Note what the text of every module that was loaded says by itself: contracts, graph keys."""
+def _speaks(text: str) -> bool:
+    """Whether a text may say something by itself."""
+    return may_hold_contracts(text) or may_hold_keys(text)
+
+
+def _read_texts(machine: Machine, *, others: set[str]) -> None:
+    """Note what the texts that were loaded say by themselves: contracts, graph keys.
+
+    `others` are entries of another part, which reads them.
+    """
     project, declarations = machine.project, Declarations(machine.project)
     for module in [one for one in project.modules.values() if one is not None]:
-        text = project.texts.get(module.path, "")
+        unit = whole_text(module.path)
+        if module.path in others:
+            continue
+        text, before = project.texts.get(module.path, ""), declarations.texts
+        seen = machine.segment(unit)
+        machine.bases[unit] = frozenset((unit[:2],))
         try:
             if may_hold_contracts(text):
-                machine.facts.contract_faults += contract_faults(declarations, module)
+                seen.contract_faults += contract_faults(declarations, module)
             for cls in module.classes if may_hold_keys(text) else ():
                 for key in key_formulae(cls):
-                    machine.facts.keys.setdefault(key.span, key)
+                    seen.keys.setdefault(key.span, key)
         except Exception as error:  # as above
-            span = Span(path=module.path, line=1)
-            crashes.setdefault(module.path, internal_error(error, module.name, span))
-    machine.facts.shape_texts = declarations.texts
+            project.crashed(error, module.name, module.path)
+        seen.shape_texts = declarations.texts - before
 
 
 def root_test(promises: Promises) -> Callable[[str], bool]:
@@ -162,14 +210,24 @@ def _segment(function: FunctionFacts, text: list[str]) -> str:
     return "\n".join(text[function.node.lineno - 1 : function.node.end_lineno])
 
 
+def _unit(function: FunctionFacts, cls: ClassFacts | None) -> UnitKey:
+    return function.module.path, function.qualname, cls.name if cls else ""
+
+
 def run_root(machine: Machine, function: FunctionFacts, cls: ClassFacts | None) -> None:
     """Interpret a function once with nothing known but types, names and its class's owner."""
+    unit = _unit(function, cls)
+    machine.basis.add(unit)
     key = (function, cls)
     if key in machine.done:
         return
     machine.done.add(key)
     saved, machine.budget = machine.budget, ROOT_BUDGET
-    machine.facts.functions += 1
+    outer, machine.unit = machine.unit, unit
+    asked, machine.basis = machine.basis, set[Body | UnitKey | Basis]((unit[:2],))
+    machine.facts = machine.segment(unit)
+    place = function.module.span(function.node), unit[2]
+    machine.facts.functions.add(place)
     receiver = _receiver(machine, function, cls)
     frame = Frame(
         machine,
@@ -184,14 +242,18 @@ def run_root(machine: Machine, function: FunctionFacts, cls: ClassFacts | None) 
         (id(function), id(cls)),
     )
     frame.acting = receiver.ref.owned if isinstance(receiver, Instance) else None
-    frame.state.env.update(_parameters(frame, function, receiver))
     try:
+        frame.state.env.update(_parameters(frame, function, receiver))
         run_body(frame)
     except RecursionError:
-        machine.facts.cut_short += 1
-    if machine.budget <= 0:
-        machine.facts.cut_short += 1
-    machine.budget = saved
+        machine.facts.cut_short.add(place)
+    finally:
+        if machine.budget <= 0:
+            machine.facts.cut_short.add(place)
+        machine.budget = saved
+        machine.bases[unit] = frozenset((*machine.bases.get(unit, ()), *machine.basis))
+        machine.unit, machine.basis = outer, asked
+        machine.facts = machine.segment(outer)
 
 
 def _receiver(machine: Machine, function: FunctionFacts, cls: ClassFacts | None) -> Value | None:

@@ -14,12 +14,14 @@ from shapecheck.static.machine import Frame, lookup_field
 from shapecheck.static.named import (
     config_size,
     count_by_name,
+    may_be_size,
     name_owner,
     names_config,
     tensor_by_name,
 )
 from shapecheck.static.owners import is_config_name
 from shapecheck.static.symbols import owner_conflict
+from shapecheck.static.unions import lift
 from shapecheck.static.values import (
     UNKNOWN,
     ClassValue,
@@ -34,7 +36,6 @@ from shapecheck.static.values import (
     Union,
     Unknown,
     Value,
-    lift,
     plain_values,
 )
 
@@ -88,9 +89,11 @@ def _read_tensor(base: Tensor, attribute: str) -> Value:
 
 
 def _read_unknown(frame: Frame, base: Unknown, attribute: str, node: ast.expr) -> Value:
-    size = config_size(frame, base.owned, attribute, node, is_config=names_config(node))
-    if size is not None:
-        return size
+    if may_be_size(attribute):
+        is_config = names_config(node)
+        size = config_size(frame, base.owned, attribute, node, is_config=is_config)
+        if size is not None:
+            return size
     count = count_by_name(frame, attribute, node)
     if count is not None:
         return count
@@ -118,8 +121,9 @@ def _read_field(frame: Frame, ref: ObjectRef, attribute: str, node: ast.expr) ->
         return promised
     cls = ref.cls
     machine = frame.machine
-    is_config = names_config(node) or (cls is not None and is_config_name(cls.name))
-    if is_config:
+    if may_be_size(attribute) and (
+        names_config(node) or (cls is not None and is_config_name(cls.name))
+    ):
         size = config_size(frame, ref.owned, attribute, node, is_config=True)
         if size is not None:
             return size

@@ -12,6 +12,7 @@ from shapecheck.static.guards import last_name
 from shapecheck.static.lists import any_item
 from shapecheck.static.machine import Frame
 from shapecheck.static.stores import store_attribute
+from shapecheck.static.unions import join, lift
 from shapecheck.static.values import (
     NONE,
     UNKNOWN,
@@ -25,8 +26,6 @@ from shapecheck.static.values import (
     Size,
     Tensor,
     Value,
-    join,
-    lift,
     plain_values,
 )
 

@@ -19,6 +19,7 @@ from shapecheck.static.operators.table import operator_of
 from shapecheck.static.owners import is_model_call
 from shapecheck.static.stores import store_attribute
 from shapecheck.static.symbols import Ownership
+from shapecheck.static.unions import combine, lift, union
 from shapecheck.static.values import (
     UNKNOWN,
     Alternative,
@@ -37,9 +38,6 @@ from shapecheck.static.values import (
     Unknown,
     Value,
     alternatives,
-    combine,
-    lift,
-    union,
 )
 
 _MAX_RECEIVERS = 3

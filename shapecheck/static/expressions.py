@@ -24,7 +24,8 @@ from shapecheck.static.operators.joining import matmul
 from shapecheck.static.operators.meetings import broadcast
 from shapecheck.static.operators.selection import index_tensor
 from shapecheck.static.ranks import note_axis, note_ranked
-from shapecheck.static.symbols import Guard, SizePoly, bounded
+from shapecheck.static.symbols import SizePoly, bounded
+from shapecheck.static.unions import combine, join, lift, union
 from shapecheck.static.values import (
     NONE,
     UNKNOWN,
@@ -43,11 +44,7 @@ from shapecheck.static.values import (
     Unknown,
     Value,
     alternatives,
-    combine,
-    join,
-    lift,
     plain_values,
-    union,
 )
 from shapecheck.static.walk import walk
 
@@ -105,10 +102,10 @@ def _conditional(frame: Frame, node: ast.IfExp) -> Value:
     note_arms(frame, node)
     if _is_bool(test):
         return evaluate(frame, node.body if test.value else node.orelse)
-    guard = Guard.of(node.test, True)
+    guard = frame.guard(node.test, True)
     frame.guards.append(guard)
     then = evaluate(frame, node.body)
-    frame.guards[-1] = Guard.of(node.test, False)
+    frame.guards[-1] = frame.guard(node.test, False)
     other = evaluate(frame, node.orelse)
     frame.guards.pop()
     preferred = _declared_equal(node, then, other)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import cast
 
 from shapecheck.diagnostics.model import Note, Span
 from shapecheck.static.contracts.promise import Promise
-from shapecheck.static.symbols import Guard
+from shapecheck.static.guards import Guard
 from shapecheck.static.values import Const, Size, Tensor, Value
+
+MeetingKey = tuple[Span, Tensor, Tensor, bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pass:
-    """A size handed to a parameter; `cell` names the parameter, `span` is the argument."""
+    """A size handed to a parameter; `cell` names the parameter, `span` is the argument.
+
+    Of the alternatives of the value those that are no sizes are unknown here.
+    """
 
     cell: str
     value: Value
@@ -68,7 +74,10 @@ class GuardedCopy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meeting:
-    """Two tensors whose axes an operator makes equal; `calls` is the way there."""
+    """Two tensors whose axes an operator makes equal.
+
+    `vague` where the rows of either were not known another time on the same way there.
+    """
 
     operator: str
     left: Tensor
@@ -78,7 +87,7 @@ class Meeting:
     cell: str
     where: str
     fills: bool = False
-    calls: tuple[int, ...] = ()
+    vague: bool = False
     single_branch: bool = False
     moded: bool = False
     tested: EqualityTest | None = None
@@ -192,7 +201,11 @@ class ContractFault:
 
 @dataclass(eq=False, slots=True)
 class Facts:
-    """Everything one run observed, in the order of observation, without repetition."""
+    """Everything one run observed, in the order of observation, without repetition.
+
+    Plain data, so that it can be sent and kept; `functions` are those interpreted on their own,
+    by place and class.
+    """
 
     passes: dict[tuple[str, Span], Pass] = field(default_factory=dict[tuple[str, Span], Pass])
     handovers: dict[tuple[str, Span, str, Tensor | Size | Const], Handover] = field(
@@ -201,12 +214,7 @@ class Facts:
     sized: set[str] = field(default_factory=set[str])
     destinations: dict[Span, str] = field(default_factory=dict[Span, str])
     splits: list[Split] = field(default_factory=list[Split])
-    meetings: dict[tuple[Span, Tensor, Tensor, bool], Meeting] = field(
-        default_factory=dict[tuple[Span, Tensor, Tensor, bool], Meeting]
-    )
-    vague: set[tuple[Span, tuple[int, ...]]] = field(
-        default_factory=set[tuple[Span, tuple[int, ...]]]
-    )
+    meetings: dict[MeetingKey, Meeting] = field(default_factory=dict[MeetingKey, Meeting])
     slices: dict[tuple[Span, Size, Size], Slice] = field(
         default_factory=dict[tuple[Span, Size, Size], Slice]
     )
@@ -226,8 +234,28 @@ class Facts:
     creations: dict[Span, bool] = field(default_factory=dict[Span, bool])
     contract_faults: list[ContractFault] = field(default_factory=list[ContractFault])
     shape_texts: int = 0
-    functions: int = 0
-    cut_short: int = 0
+    functions: set[tuple[Span, str]] = field(default_factory=set[tuple[Span, str]])
+    cut_short: set[tuple[Span, str]] = field(default_factory=set[tuple[Span, str]])
+
+    def __bool__(self) -> bool:
+        return any(getattr(self, one.name) for one in fields(self))
+
+    def add(self, later: Facts) -> None:
+        """Everything that `later` observed as well, as if it had been observed from here on."""
+        for one in fields(self):
+            if one.name not in _BY_PLACE:
+                _extend(getattr(self, one.name), getattr(later, one.name))
+        self.shape_texts += later.shape_texts
+        self.destinations |= later.destinations
+        for name, sides in later.formulae.items():
+            _extend(self.formulae.setdefault(name, {}), sides)
+        for cell, writes in later.field_writes.items():
+            for write in writes:
+                self.saw_write(cell, write)
+        for span, owner in later.dim_reads.items():
+            self.saw_dim_read(span, owner)
+        for span, owned in later.creations.items():
+            self.saw_creation(span, owned=owned)
 
     def saw_dim_read(self, span: Span, owner: str) -> None:
         """Count a read of a size from a config; an owner once known stays."""
@@ -248,3 +276,20 @@ class Facts:
     def saw_creation(self, span: Span, *, owned: bool) -> None:
         """Count a tensor creation, owned when any axis carries an owner."""
         self.creations[span] = owned or self.creations.get(span, False)
+
+
+# What is seen again adds to what was seen there before.
+_BY_PLACE = frozenset(
+    ("destinations", "field_writes", "dim_reads", "creations", "formulae", "shape_texts")
+)
+
+
+def _extend(mine: object, theirs: object) -> None:
+    if isinstance(mine, dict):
+        first, later = cast("dict[object, object]", mine), cast("dict[object, object]", theirs)
+        for key, fact in later.items():
+            first.setdefault(key, fact)
+    elif isinstance(mine, set):
+        cast("set[object]", mine).update(cast("set[object]", theirs))
+    else:
+        cast("list[object]", mine).extend(cast("list[object]", theirs))

@@ -18,9 +18,12 @@ from shapecheck.static.named import count_by_name, name_owner
 from shapecheck.static.owners import converts_to, is_model_call
 from shapecheck.static.project import annotation_head
 from shapecheck.static.symbols import Ownership, Step, owners_of
+from shapecheck.static.trails import has_trail, with_step
+from shapecheck.static.unions import lift
 from shapecheck.static.values import (
     NONE,
     UNKNOWN,
+    Alternative,
     Axis,
     ClassValue,
     Const,
@@ -35,9 +38,7 @@ from shapecheck.static.values import (
     Union,
     Unknown,
     Value,
-    lift,
     plain_values,
-    with_step,
 )
 
 Arguments = tuple[Value, ...]
@@ -67,7 +68,9 @@ def call_function(
     env = bind(frame, function, receiver, arguments, keywords, node)
     key = _summary_key(function, receiver, env)
     if key is not None and key in machine.summaries:
-        return _returned(frame, function, machine.summaries[key], node)
+        known, basis = machine.summaries[key]
+        machine.basis.add(basis)
+        return _returned(frame, function, known, node)
     inner = Frame(
         machine,
         function.module,
@@ -82,11 +85,18 @@ def call_function(
         list(frame.guards),
         acting=_owner_at_work(receiver) or frame.acting,
     )
+    body = (function.module.path, function.qualname)
+    if key is None:
+        machine.basis.add(body)
+        result = machine.run_body(inner)
+        frame.state.heap = inner.state.heap
+        return _returned(frame, function, result, node)
     before = frame.state.heap.log
-    result = machine.run_body(inner)
+    with machine.resting_on(body) as basis:
+        result = machine.run_body(inner)
     frame.state.heap = inner.state.heap
-    if key is not None and frame.state.heap.log is before and machine.budget > 0:
-        machine.summaries[key] = result
+    if frame.state.heap.log is before and machine.budget > 0:
+        machine.summaries[key] = result, basis[0]
     return _returned(frame, function, result, node)
 
 
@@ -97,6 +107,8 @@ def _returned(frame: Frame, function: FunctionFacts, value: Value, node: ast.exp
     owner = converts_to(function.name)
     if owner:
         value = lift(lambda plain: _converted(plain, owner), value)
+    if not has_trail(value):
+        return value
     return with_step(value, Step("returned", function.qualname, frame.module.span(node)))
 
 
@@ -181,8 +193,8 @@ def bind(
         env[names[0].arg] = receiver
         skip = 1
     owner_name = _cell_owner(function, receiver)
-    named = {one.arg for one in [*names[skip:], *spec.kwonlyargs]}
-    for index, argument in enumerate([*names[skip:], *spec.kwonlyargs]):
+    parameters = [*names[skip:], *spec.kwonlyargs]
+    for index, argument in enumerate(parameters):
         name = argument.arg
         positional = index < len(names) - skip
         if positional and index < len(arguments):
@@ -190,7 +202,7 @@ def bind(
         elif name in keywords:
             value = keywords[name]
         else:
-            env[name] = _default(function, argument)
+            env[name] = _default(spec, index + skip)
             continue
         place = argument_node(node, name, index if positional else 1 << 30)
         cell = f"{owner_name}({name}=)"
@@ -200,6 +212,7 @@ def bind(
     if spec.vararg:
         env[spec.vararg.arg] = UNKNOWN
     if spec.kwarg:
+        named = {one.arg for one in parameters}
         rest = {name: value for name, value in keywords.items() if name not in named}
         env[spec.kwarg.arg] = Mapping(tuple(rest.values()), tuple(rest))
     return env
@@ -244,16 +257,16 @@ def parameter_value(
     return declared
 
 
-def _default(function: FunctionFacts, argument: ast.arg) -> Value:
-    spec = function.node.args
-    both = [*spec.posonlyargs, *spec.args]
-    pairs = [
-        *zip(both[len(both) - len(spec.defaults) :], spec.defaults, strict=True),
-        *zip(spec.kwonlyargs, spec.kw_defaults, strict=True),
-    ]
-    for candidate, default in pairs:
-        if candidate is argument and isinstance(default, ast.Constant):
-            return NONE if default.value is None else Const(default.value)
+def _default(spec: ast.arguments, position: int) -> Value:
+    """The literal default of a parameter by its position, those by keyword counted on."""
+    first_keyword = len(spec.posonlyargs) + len(spec.args)
+    if position >= first_keyword:
+        default = spec.kw_defaults[position - first_keyword]
+    else:
+        number = position - first_keyword + len(spec.defaults)
+        default = spec.defaults[number] if number >= 0 else None
+    if isinstance(default, ast.Constant):
+        return NONE if default.value is None else Const(default.value)
     return UNKNOWN
 
 
@@ -269,13 +282,25 @@ def passed(frame: Frame, cell: str, value: Value, place: ast.expr, call: ast.exp
             (cell, span),
             Pass(
                 cell=cell,
-                value=value,
+                value=_sizes_of(value),
                 span=span,
                 call=frame.module.span(call),
                 caller=frame.where,
             ),
         )
     return with_step(value, Step("passed", cell, span, cell))
+
+
+def _sizes_of(value: Value) -> Value:
+    """The value with nothing known but its sizes: plain data."""
+    if not isinstance(value, Union):
+        return value
+    return Union(
+        tuple(
+            one if isinstance(one.value, Size) else Alternative(UNKNOWN, one.guards)
+            for one in value.alternatives
+        )
+    )
 
 
 def argument_node(node: ast.expr, name: str, position: int) -> ast.expr:

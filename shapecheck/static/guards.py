@@ -1,18 +1,61 @@
-"""What the guards of a path say about counts."""
+"""The conditions of a path, as plain data, and what they say about counts."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from shapecheck.static.counts import unit_of_name
-from shapecheck.static.symbols import Guard
 from shapecheck.static.walk import walk
+from shapecheck.static.wording import wording
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """A condition in source: its text, and what it says where it holds and where it does not.
+
+    `single` tells, for false and for true, whether `topk == 1` follows.
+    """
+
+    text: str
+    single: tuple[bool, bool]
+    asks_mode: bool
+
+
+@dataclass(unsafe_hash=True, slots=True)
+class Guard:
+    """A condition that holds where a value does; equal for the same test in the same sense."""
+
+    test: Test = field(hash=False, compare=False)
+    sense: bool
+    identity: str
+
+    @staticmethod
+    def of(test: ast.expr, sense: bool, path: str = "") -> Guard:
+        """The guard `test` (or its negation); the test of a flag is the same wherever it stands."""
+        while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            test, sense = test.operand, not sense
+        flag = test
+        while isinstance(flag, ast.Attribute):
+            flag = flag.value
+        text = identity = wording(test)
+        if not isinstance(flag, ast.Name):
+            identity = f"{path}:{test.lineno}:{test.col_offset}:{text}"
+        single = _says(test, False), _says(test, True)
+        return Guard(Test(text, single, _asks_mode(test)), sense, identity)
+
+    def negated(self) -> Guard:
+        """The guard of the other branch."""
+        return Guard(self.test, not self.sense, self.identity)
+
+    def __str__(self) -> str:
+        return self.test.text if self.sense else f"not ({self.test.text})"
 
 
 def single_branch(guards: Iterable[Guard]) -> bool:
     """Whether `topk == 1` holds on the path: then a verify row is the steps and one more."""
-    return any(_says(guard.test, guard.sense) for guard in guards)
+    return any(guard.test.single[guard.sense] for guard in guards)
 
 
 def _says(test: ast.expr, sense: bool) -> bool:
@@ -36,12 +79,15 @@ def _says(test: ast.expr, sense: bool) -> bool:
 
 def hangs_on_mode(guards: Iterable[Guard]) -> bool:
     """Whether the path hangs on what mode it is (`forward_mode.is_decode()`)."""
+    return any(guard.test.asks_mode for guard in guards)
+
+
+def _asks_mode(test: ast.expr) -> bool:
     return any(
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr.startswith("is_")
-        for guard in guards
-        for node in walk(guard.test)
+        for node in walk(test)
     )
 
 

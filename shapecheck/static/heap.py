@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from shapecheck.static.symbols import Guard
-from shapecheck.static.values import UNKNOWN, ObjectRef, Value, join
+from shapecheck.static.guards import Guard
+from shapecheck.static.unions import join
+from shapecheck.static.values import UNKNOWN, ObjectRef, Value
 
 Key = tuple[ObjectRef, str]
 
 
-@dataclass(eq=False, slots=True, frozen=True)
+@dataclass(eq=False, slots=True)
 class _Entry:
     """One write, linked to the writes before it; paths that fork share their past."""
 

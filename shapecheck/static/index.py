@@ -1,4 +1,8 @@
-"""What one file defines: its names, classes and functions, before anything is interpreted."""
+"""What one file defines: its names, classes and functions, before anything is interpreted.
+
+An entry of the analysis is indexed as a whole; of an imported file only what stands outside its
+definitions, each of which is indexed when its name is asked for.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from shapecheck.diagnostics.model import Span
+from shapecheck.static.blocks import Block, Blocks
 from shapecheck.static.owners import is_draft_flag
 from shapecheck.static.walk import walk, walk_statements
 
@@ -23,7 +28,7 @@ class Import:
 
 @dataclass(eq=False, slots=True)
 class FunctionFacts:
-    """One function or method."""
+    """One function or method; `kind` is `static`, `class`, `property` or `plain`."""
 
     name: str
     qualname: str
@@ -31,22 +36,15 @@ class FunctionFacts:
     module: ModuleFacts
     cls: ClassFacts | None = None
     decorators: frozenset[str] = frozenset()
-
-    @property
-    def kind(self) -> str:
-        """`static`, `class`, `property` or `plain`."""
-        if "staticmethod" in self.decorators:
-            return "static"
-        if "classmethod" in self.decorators:
-            return "class"
-        if self.decorators & {"property", "cached_property"}:
-            return "property"
-        return "plain"
+    kind: str = "plain"
 
 
 @dataclass(eq=False, slots=True)
 class ClassFacts:
-    """One class: its methods, annotated fields and their defaults."""
+    """One class: its methods, annotated fields and their defaults.
+
+    `linear` and `found` remember what a project answered: its bases, its methods by name.
+    """
 
     name: str
     node: ast.ClassDef
@@ -58,6 +56,9 @@ class ClassFacts:
     stores: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     draft_flag: tuple[str, Span] | None = None
     linear: tuple[ClassFacts, ...] | None = None
+    found: dict[str, FunctionFacts | None] = field(
+        default_factory=dict[str, "FunctionFacts | None"]
+    )
 
 
 Binding = Import | FunctionFacts | ClassFacts | ast.expr
@@ -65,15 +66,22 @@ Binding = Import | FunctionFacts | ClassFacts | ast.expr
 
 @dataclass(eq=False, slots=True)
 class ModuleFacts:
-    """One module: `path` is what reports show, `name` its dotted name."""
+    """One module: `path` is what reports show, `name` its dotted name.
+
+    `resolved` and `named` remember what a project answered for a name and for an annotation.
+    """
 
     name: str
     path: str
     is_package: bool
     lines: int
-    bindings: dict[str, Binding] = field(default_factory=dict[str, Binding])
+    bindings: dict[str, Binding | Block] = field(default_factory=dict[str, "Binding | Block"])
     functions: list[FunctionFacts] = field(default_factory=list[FunctionFacts])
     classes: list[ClassFacts] = field(default_factory=list[ClassFacts])
+    resolved: dict[str, Resolved] = field(default_factory=dict[str, "Resolved"])
+    named: dict[ast.expr, ClassFacts | None] = field(
+        default_factory=dict[ast.expr, "ClassFacts | None"]
+    )
     local_classes: dict[ast.ClassDef, ClassFacts] = field(
         default_factory=dict[ast.ClassDef, ClassFacts]
     )
@@ -83,14 +91,52 @@ class ModuleFacts:
         return Span(path=self.path, line=node.lineno, column=node.col_offset + 1)
 
 
+Resolved = None | str | ModuleFacts | ClassFacts | FunctionFacts | tuple[ModuleFacts, ast.expr]
+
+
 def index_module(
     tree: ast.Module, *, name: str, path: str, is_package: bool, lines: int
 ) -> ModuleFacts:
     """The facts of one parsed file."""
     module = ModuleFacts(name, path, is_package, lines)
     _index_block(tree.body, module, None, "")
-    _index_nested_imports(tree, module)
+    for node in _imports_in(tree):
+        bind_import(node, module, module.bindings)
     return module
+
+
+def index_outside(
+    blocks: Blocks, rest: ast.Module, imports: ast.Module, module: ModuleFacts
+) -> bool:
+    """Index what stands outside the definitions; they are bound as they are.
+
+    False when two of the imports in functions bind one name to two things: which of them counts
+    is known only to those who see the whole file.
+    """
+    definitions = iter(blocks.definitions)
+    block = next(definitions, None)
+    for statement in rest.body:
+        while block is not None and block.before < statement.lineno:
+            module.bindings.setdefault(block.name, block)
+            block = next(definitions, None)
+        _index_block([statement], module, None, "")
+    for left in ([block] if block else []), definitions:
+        for one in left:
+            module.bindings.setdefault(one.name, one)
+    nested: dict[str, Binding | Block] = {}
+    for node in (*_imports_in(rest), *_imports_in(imports)):
+        names: dict[str, Binding | Block] = {}
+        bind_import(node, module, names)
+        for name, binding in names.items():
+            if name not in module.bindings and nested.setdefault(name, binding) != binding:
+                return False
+    module.bindings |= {name: one for name, one in nested.items() if name not in module.bindings}
+    return True
+
+
+def index_definition(tree: ast.Module, module: ModuleFacts) -> None:
+    """Index one definition of a module that was bound as a block."""
+    _index_block(tree.body, module, None, "")
 
 
 def _index_block(
@@ -133,12 +179,20 @@ def _index_function(
     node: FunctionNode, module: ModuleFacts, cls: ClassFacts | None, prefix: str
 ) -> None:
     names = frozenset(_last_name(decorator) for decorator in node.decorator_list)
-    facts = FunctionFacts(node.name, prefix + node.name, node, module, cls, names)
+    facts = FunctionFacts(node.name, prefix + node.name, node, module, cls, names, _kind(names))
     module.functions.append(facts)
     if cls is None:
         module.bindings.setdefault(node.name, facts)
     elif not names & {"setter", "deleter"}:
         cls.methods.setdefault(node.name, facts)
+
+
+def _kind(decorators: frozenset[str]) -> str:
+    if "staticmethod" in decorators:
+        return "static"
+    if "classmethod" in decorators:
+        return "class"
+    return "property" if decorators & {"property", "cached_property"} else "plain"
 
 
 def _index_class(node: ast.ClassDef, module: ModuleFacts, prefix: str, *, top: bool) -> None:
@@ -255,14 +309,14 @@ def _constructs_base(function: ast.expr, first: str, arguments: list[ast.expr]) 
     return bool(arguments) and isinstance(arguments[0], ast.Name) and arguments[0].id == first
 
 
-def _index_nested_imports(tree: ast.Module, module: ModuleFacts) -> None:
+def _imports_in(tree: ast.Module) -> Iterator[ast.Import | ast.ImportFrom]:
     for node in walk_statements(tree.body):
         if isinstance(node, ast.Import | ast.ImportFrom):
-            bind_import(node, module, module.bindings)
+            yield node
 
 
 def bind_import(
-    node: ast.Import | ast.ImportFrom, module: ModuleFacts, names: dict[str, Binding]
+    node: ast.Import | ast.ImportFrom, module: ModuleFacts, names: dict[str, Binding | Block]
 ) -> None:
     """Bind what an import statement names; an earlier binding stays."""
     if isinstance(node, ast.Import):

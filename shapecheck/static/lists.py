@@ -7,6 +7,7 @@ import ast
 from shapecheck.static.extent import manageable
 from shapecheck.static.machine import Frame
 from shapecheck.static.stores import store_attribute
+from shapecheck.static.unions import lift, union
 from shapecheck.static.values import (
     MAX_ALTERNATIVES,
     UNKNOWN,
@@ -16,8 +17,6 @@ from shapecheck.static.values import (
     Sequence,
     Value,
     alternatives,
-    lift,
-    union,
 )
 
 _PUTS_ONE = {"append", "appendleft", "insert"}

@@ -6,8 +6,10 @@ import ast
 import io
 import tokenize
 import warnings
+from bisect import bisect_left
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from shapecheck.diagnostics.codes import NAMES
 from shapecheck.diagnostics.model import Diagnostic, Note, Severity, Span
@@ -116,11 +118,26 @@ def parse_source(source: Source) -> ast.Module:
 
 def _count_characters(tree: ast.Module, text: str) -> None:
     """Make the columns, which Python gives in bytes of UTF-8, what an editor shows."""
-    lines = [line.encode() for line in split_lines(text)]
-    for node in walk(tree):
-        if isinstance(node, PLACED):
-            before = lines[node.lineno - 1][: node.col_offset]
+    lines = split_lines(text)
+    wide = {number: one.encode() for number, one in enumerate(lines, 1) if not one.isascii()}
+    numbers = sorted(wide)
+
+    def may_change(node: ast.AST) -> bool:
+        if not isinstance(node, PLACED):
+            return True
+        at = bisect_left(numbers, _first_line_of(node))
+        return at < len(numbers) and numbers[at] <= (node.end_lineno or node.lineno)
+
+    for node in walk(tree, may_change):
+        if isinstance(node, PLACED) and node.lineno in wide:
+            before = wide[node.lineno][: node.col_offset]
             node.col_offset = len(before.decode(errors="ignore"))
+
+
+def _first_line_of(node: ast.AST) -> int:
+    """The first line of a node, decorators included."""
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min(one.lineno for one in (*decorators, cast("ast.stmt", node)))
 
 
 def _first_line(error: Exception) -> str:

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 
+from shapecheck.diagnostics.model import Span
 from shapecheck.static.contracts.lookup import Promises
 from shapecheck.static.counts import units_of
-from shapecheck.static.facts import EqualityTest, Facts
+from shapecheck.static.facts import EqualityTest, Facts, MeetingKey
+from shapecheck.static.guards import Guard
 from shapecheck.static.heap import Heap
 from shapecheck.static.index import ClassFacts, FunctionFacts, ModuleFacts
 from shapecheck.static.owners import DRAFT
 from shapecheck.static.project import Project
-from shapecheck.static.symbols import Guard, Ownership
-from shapecheck.static.values import ObjectRef, Size, Value, join
+from shapecheck.static.symbols import Ownership
+from shapecheck.static.unions import join
+from shapecheck.static.units import Basis, Body, Segment, UnitKey
+from shapecheck.static.values import ObjectRef, Size, Value
 
 MAX_DEPTH = 6
 ROOT_BUDGET = 20_000
+
+Calls = tuple[int, ...]  # the chain of calls that leads to a frame, by the identity of its nodes
 
 
 @dataclass(eq=False, slots=True)
@@ -46,7 +53,7 @@ class Frame:
     stack: tuple[FunctionFacts, ...] = ()
     scope: dict[str, Value] | None = None
     receiver: Value | None = None
-    calls: tuple[int, ...] = ()
+    calls: Calls = ()
     guards: list[Guard] = field(default_factory=list[Guard])
     tests: list[EqualityTest] = field(default_factory=list[EqualityTest])
     returns: list[tuple[Value, tuple[Guard, ...], Heap]] = field(
@@ -60,13 +67,24 @@ class Frame:
         """The qualified name of the function, for messages."""
         return self.function.qualname if self.function else self.module.name
 
+    def guard(self, test: ast.expr, sense: bool) -> Guard:
+        """The guard of a test of this function in one sense, made once."""
+        guards = self.machine.guards
+        known = guards.get((test, sense))
+        if known is None:
+            known = guards[test, sense] = Guard.of(test, sense, self.module.path)
+        return known
+
 
 @dataclass(eq=False, slots=True)
 class Machine:
-    """What every frame shares."""
+    """What every frame shares.
+
+    `facts` and `basis` are those of the unit that is being interpreted, `bases` and `segments`
+    those of every unit.
+    """
 
     project: Project
-    facts: Facts
     run_body: Callable[[Frame], Value]
     run_root: Callable[[Machine, FunctionFacts, ClassFacts | None], None]
     evaluate: Callable[[Frame, ast.expr], Value]
@@ -81,14 +99,55 @@ class Machine:
     sites: dict[tuple[object, ...], ObjectRef] = field(
         default_factory=dict[tuple[object, ...], ObjectRef]
     )
-    summaries: dict[tuple[object, ...], Value] = field(
-        default_factory=dict[tuple[object, ...], Value]
+    summaries: dict[tuple[object, ...], tuple[Value, Basis]] = field(
+        default_factory=dict[tuple[object, ...], tuple[Value, "Basis"]]
+    )
+    facts: Facts = field(default_factory=Facts)
+    unit: UnitKey = ("", "", "")
+    vague: set[tuple[Span, Calls]] = field(default_factory=set[tuple[Span, Calls]])
+    ways: list[tuple[Facts, MeetingKey, Calls]] = field(
+        default_factory=list[tuple[Facts, MeetingKey, Calls]]
+    )
+    basis: set[Body | UnitKey | Basis] = field(default_factory=set["Body | UnitKey | Basis"])
+    bases: dict[UnitKey, Basis] = field(default_factory=dict[UnitKey, "Basis"])
+    segments: list[Segment] = field(default_factory=list[Segment])
+    guards: dict[tuple[ast.expr, bool], Guard] = field(
+        default_factory=dict[tuple[ast.expr, bool], Guard]
+    )
+    writers: dict[tuple[ClassFacts, str], list[FunctionFacts]] = field(
+        default_factory=dict[tuple["ClassFacts", str], list["FunctionFacts"]]
     )
     scopes: dict[ClassFacts, dict[str, Value]] = field(
         default_factory=dict[ClassFacts, dict[str, Value]]
     )
     budget: int = ROOT_BUDGET
     promises: Promises = field(default_factory=Promises)
+
+    def finish(self) -> None:
+        """Mark the meetings whose rows were not known another time on the same chain of calls."""
+        for facts, key, calls in self.ways:
+            if (key[0], calls) in self.vague:
+                facts.meetings[key] = replace(facts.meetings[key], vague=True)
+
+    @contextmanager
+    def resting_on(self, body: Body) -> Generator[list[Basis]]:
+        """Collects in the list, when the context ends, what the code in it rested on."""
+        outer: set[Body | UnitKey | Basis] = self.basis
+        inner: set[Body | UnitKey | Basis] = {body}
+        self.basis = inner
+        collected: list[Basis] = []
+        try:
+            yield collected
+        finally:
+            collected.append(frozenset(inner))
+            outer.add(collected[0])
+            self.basis = outer
+
+    def segment(self, unit: UnitKey) -> Facts:
+        """A place for what this unit sees from here on."""
+        seen = Facts()
+        self.segments.append(Segment(unit, known=seen))
+        return seen
 
     def scope_of(self, function: FunctionFacts) -> dict[str, Value] | None:
         """The names around the class of a method, where that class is inside a function."""
@@ -129,12 +188,17 @@ class Machine:
         cls = ref.cls
         if ref.pending is not None:
             ref.pending()
+        if ref.basis is not None:
+            self.basis.add(ref.basis)
         if cls is None:
             return ref.settled.get(attribute)
         if attribute in ref.settled and self.selves.get(cls) is not ref:
             return ref.settled[attribute]
         own = self.self_ref(cls)
-        for writer in self._writers(cls, attribute):
+        key = (cls, attribute)
+        if key not in self.writers:
+            self.writers[key] = self._writers(cls, attribute)
+        for writer in self.writers[key]:
             self.run_root(self, writer, cls)
         if own is ref:
             return own.settled.get(attribute)

@@ -20,6 +20,11 @@ from shapecheck.static.values import DType, Size, Tensor, Value
 from shapecheck.static.wording import wording
 
 
+def may_be_size(attribute: str) -> bool:
+    """Whether a config would answer with a size or a dtype to this name."""
+    return attribute.endswith("dtype") or size_of_name(attribute) != ""
+
+
 def config_size(
     frame: Frame, owned: Ownership | None, attribute: str, node: ast.expr, *, is_config: bool
 ) -> Value | None:

@@ -79,9 +79,11 @@ def _postpone(frame: Frame, init: FunctionFacts, made: Instance, env: dict[str, 
             return
         state = State(env, heap.fork())
         scope = machine.scope_of(init)
-        machine.run_body(
-            Frame(machine, init.module, init, init.cls, state, depth, stack, scope, made, calls)
-        )
+        with machine.resting_on((init.module.path, init.qualname)) as basis:
+            machine.run_body(
+                Frame(machine, init.module, init, init.cls, state, depth, stack, scope, made, calls)
+            )
+        made.ref.basis = basis[0]
 
     made.ref.pending = run
 

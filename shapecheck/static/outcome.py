@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from shapecheck.diagnostics.model import Diagnostic
-from shapecheck.static.analyse import Analysis
+from shapecheck.static.analysis import Analysis
 from shapecheck.static.entries import Entries
 from shapecheck.static.facts import Facts
 
@@ -41,15 +41,16 @@ def judged(entries: Entries, analysis: Analysis) -> Outcome:
     # The registry imports this package's facts; it is needed only for judging.
     from shapecheck.rules.registry import judge
 
+    facts = analysis.units.facts()
     return Outcome(
         findings=(
-            *judge(analysis.facts),
+            *judge(facts),
             *analysis.drift,
-            *analysis.unreadable,
-            *analysis.crashes,
+            *analysis.unreadable.values(),
+            *analysis.crashes.values(),
         ),
-        counts=_counts(analysis.facts)
-        | {"lines_loaded": analysis.loaded_lines, "contracts": analysis.contracts},
+        counts=_counts(facts)
+        | {"lines_loaded": sum(analysis.lines.values()), "contracts": len(analysis.contracts)},
         entries=entries.states,
         loaded=analysis.loaded,
         absent=analysis.absent,
@@ -65,7 +66,7 @@ def _counts(facts: Facts) -> dict[str, int]:
         "dim_reads_with_owner": sum(map(bool, reads)),
         "creations": len(creations),
         "creations_with_owner": sum(creations),
-        "functions": facts.functions,
-        "functions_cut_short": facts.cut_short,
+        "functions": len(facts.functions),
+        "functions_cut_short": len(facts.cut_short),
         "resolved": int(bool(resolved)),
     }

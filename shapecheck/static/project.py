@@ -1,4 +1,4 @@
-"""The program under analysis: files found under a root, modules parsed when first needed."""
+"""The program under analysis: modules read, and their definitions parsed, when first needed."""
 
 from __future__ import annotations
 
@@ -7,15 +7,21 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
-from shapecheck.diagnostics.model import Diagnostic
+from shapecheck.diagnostics.model import Diagnostic, Span
+from shapecheck.static.blocks import Block, cut
+from shapecheck.static.crash import internal_error
 from shapecheck.static.index import (
     Binding,
     ClassFacts,
     FunctionFacts,
     Import,
     ModuleFacts,
+    Resolved,
+    index_definition,
     index_module,
+    index_outside,
 )
 from shapecheck.static.loader import Source, UnreadableFileError, parse_source, read_source
 
@@ -26,26 +32,42 @@ _SKIPPED_FOLDERS = {"__pycache__", ".git", ".venv", "node_modules", ".tox", ".my
 
 @dataclass(eq=False, slots=True)
 class Project:
-    """Modules by dotted name, loaded lazily below `root`."""
+    """Modules by dotted name, loaded lazily below `root`.
+
+    `speaks` tells by its text whether an imported file says something by itself: it is indexed as
+    a whole. `crashes` are our mistakes while a file was indexed, which cost that file alone.
+    """
 
     root: Path
+    speaks: Callable[[str], bool] = lambda _text: False
     modules: dict[str, ModuleFacts | None] = field(default_factory=dict[str, "ModuleFacts | None"])
     unreadable: dict[str, Diagnostic] = field(default_factory=dict[str, Diagnostic])
+    crashes: dict[str, Diagnostic] = field(default_factory=dict[str, Diagnostic])
     texts: dict[str, str] = field(default_factory=dict[str, str])
     absent: set[str] = field(default_factory=set[str])
-    loaded_lines: int = 0
+    lines: dict[str, int] = field(default_factory=dict[str, int])
 
-    def add(self, source: Source, name: str, *, is_package: bool) -> ModuleFacts | None:
-        """The facts of a source, indexed once; None when it cannot be parsed."""
+    def add(
+        self, source: Source, name: str, *, is_package: bool, whole: bool = False
+    ) -> ModuleFacts | None:
+        """The facts of a source, indexed once; None when it cannot be parsed.
+
+        `whole` lists every function of it; else its definitions wait until they are asked for.
+        """
         if name in self.modules:
             return self.modules[name]
         self.modules[name] = None
         self.texts[source.path] = source.text
         try:
-            tree = parse_source(source)
-            facts = index_module(
-                tree, name=name, path=source.path, is_package=is_package, lines=source.lines
-            )
+            facts = None if whole else _index_lazily(source, name, is_package=is_package)
+            if facts is None:
+                facts = index_module(
+                    parse_source(source),
+                    name=name,
+                    path=source.path,
+                    is_package=is_package,
+                    lines=source.lines,
+                )
         except UnreadableFileError as error:
             self.unreadable[source.path] = error.diagnostic
             return None
@@ -54,7 +76,7 @@ class Project:
             self.unreadable[source.path] = error.diagnostic
             return None
         self.modules[name] = facts
-        self.loaded_lines += facts.lines
+        self.lines[source.path] = facts.lines
         return facts
 
     def module(self, name: str) -> ModuleFacts | None:
@@ -73,16 +95,47 @@ class Project:
                 self.absent.add(shown)
                 continue
             try:
-                return self.add(read_source(file, shown), name, is_package=is_package)
+                source = read_source(file, shown)
+                whole = self.speaks(source.text)
+                return self.add(source, name, is_package=is_package, whole=whole)
             except UnreadableFileError as error:
                 self.unreadable[shown] = error.diagnostic
+                break
+            except Exception as error:  # our mistake in one file must not cost those that import it
+                self.crashed(error, name, shown)
                 break
         self.modules[name] = None
         return None
 
     def resolve(self, module: ModuleFacts, name: str) -> Resolved:
         """What a global name of a module stands for, imports followed."""
-        return self._follow(module.bindings.get(name), module, name, set())
+        if name not in module.resolved:
+            binding = self.bound(module, name)
+            module.resolved[name] = self._follow(binding, module, name, set())
+        return module.resolved[name]
+
+    def bound(self, module: ModuleFacts, name: str) -> Binding | None:
+        """What a module binds a name to; a definition is parsed now if it was not before."""
+        binding = module.bindings.get(name)
+        if not isinstance(binding, Block):
+            return binding
+        del module.bindings[name]
+        try:
+            text = "\n" * binding.before + binding.text
+            index_definition(parse_source(Source(path=module.path, text=text)), module)
+        except (UnreadableFileError, RecursionError) as error:
+            fault = error if isinstance(error, UnreadableFileError) else _too_deep(module.path)
+            self.unreadable.setdefault(module.path, fault.diagnostic)
+            return None
+        except Exception as error:  # as in `module`
+            self.crashed(error, module.name, module.path)
+            module.bindings.pop(name, None)
+            return None
+        return cast("Binding | None", module.bindings.get(name))
+
+    def crashed(self, error: Exception, name: str, path: str) -> None:
+        """Remember what was raised while a file was indexed, the first of each file."""
+        self.crashes.setdefault(path, internal_error(error, name, Span(path=path, line=1)))
 
     def _follow(
         self,
@@ -103,7 +156,7 @@ class Project:
         source = self.module(binding.module)
         if source is None:
             return f"{binding.module}.{binding.attribute}"
-        inner = source.bindings.get(binding.attribute)
+        inner = self.bound(source, binding.attribute)
         if inner is not None and source is not module:
             return self._follow(inner, source, binding.attribute, seen)
         below = self.module(f"{binding.module}.{binding.attribute}")
@@ -127,15 +180,20 @@ class Project:
 
     def method(self, cls: ClassFacts, name: str) -> FunctionFacts | None:
         """The method that an attribute of the class finds."""
-        for one in self.mro(cls):
-            if name in one.methods:
-                return one.methods[name]
-        return None
+        if name not in cls.found:
+            own = (one.methods[name] for one in self.mro(cls) if name in one.methods)
+            cls.found[name] = next(own, None)
+        return cls.found[name]
 
     def class_of(self, module: ModuleFacts, node: ast.expr | None) -> ClassFacts | None:
         """The project class that an annotation or a base names; Optional is looked through."""
         if node is None:
             return None
+        if node not in module.named:
+            module.named[node] = self._class_of(module, node)
+        return module.named[node]
+
+    def _class_of(self, module: ModuleFacts, node: ast.expr) -> ClassFacts | None:
         if isinstance(node, ast.Name):
             found = self.resolve(module, node.id)
             return found if isinstance(found, ClassFacts) else None
@@ -155,9 +213,6 @@ class Project:
         if isinstance(node, ast.BinOp):
             return self.class_of(module, node.left) or self.class_of(module, node.right)
         return None
-
-
-Resolved = None | str | ModuleFacts | ClassFacts | FunctionFacts | tuple[ModuleFacts, ast.expr]
 
 
 def annotation_head(node: ast.expr | None) -> str:
@@ -200,6 +255,20 @@ def module_name(file: Path, root: Path) -> tuple[str, bool]:
     if parts and parts[-1] == "__init__":
         return ".".join(parts[:-1]), True
     return ".".join(parts), False
+
+
+def _index_lazily(source: Source, name: str, *, is_package: bool) -> ModuleFacts | None:
+    """The facts of what stands outside the definitions; None when the whole has to be read."""
+    blocks = cut(source.text)
+    if blocks is None or not blocks.definitions:
+        return None
+    module = ModuleFacts(name, source.path, is_package, source.lines)
+    try:
+        rest = parse_source(Source(path=source.path, text=blocks.rest))
+        imports = parse_source(Source(path=source.path, text=blocks.imports))
+    except UnreadableFileError:
+        return None
+    return module if index_outside(blocks, rest, imports, module) else None
 
 
 def _is_file(file: Path) -> bool:

@@ -10,15 +10,18 @@ from pathlib import Path
 
 from shapecheck.diagnostics.model import Diagnostic, Severity
 from shapecheck.errors import ShapecheckError
-from shapecheck.static.analyse import Progress, analyse, root_test
+from shapecheck.static.analyse import analyse, root_test
+from shapecheck.static.analysis import Analysis
 from shapecheck.static.contracts.lookup import Promises
 from shapecheck.static.entries import Entries, read_entries
 from shapecheck.static.outcome import Outcome, judged
 from shapecheck.static.packs.choose import choose_packs
 from shapecheck.static.packs.model import Pack
 from shapecheck.static.release import fetch, parse_release
-from shapecheck.static.result_cache import ResultCache, cache_key
+from shapecheck.static.result_cache import ResultCache, brought_up, cache_key, texts_now
 from shapecheck.static.suppressions import apply_suppressions
+from shapecheck.static.update import updated
+from shapecheck.static.workers import Progress
 
 _MAX_PACKAGE_DEPTH = 12
 _TOOL_FAULTS = ("SHP901", "SHP903")
@@ -172,11 +175,23 @@ def _outcome(
         return judged(entries, analyse(entries, inputs.progress, packs)), False
     state = [f"{pack.label} {pack.digest}" for pack in packs]
     cache, key = ResultCache(folder=folder), cache_key(entries.root, paths, state)
-    outcome = cache.get(key, entries, root_test(Promises.of(packs)))
-    if outcome is not None:
-        return outcome, True
-    outcome = judged(entries, analyse(entries, inputs.progress, packs))
-    cache.put(key, outcome)
+    is_root = root_test(Promises.of(packs))
+    analysis: Analysis | None = None
+    kept = cache.earlier(key)
+    now = texts_now(kept, entries) if kept is not None else None
+    if kept is not None and now is not None:
+        outcome = brought_up(kept, now, is_root)
+        if outcome is not None:
+            return outcome, True
+        earlier = cache.analysis(key, kept)
+        if earlier is not None:
+            analysis = updated(
+                earlier, now, entries, is_root=is_root, packs=packs, progress=inputs.progress
+            )
+    if analysis is None:
+        analysis = analyse(entries, inputs.progress, packs)
+    outcome = judged(entries, analysis)
+    cache.put(key, outcome, analysis)
     return outcome, False
 
 

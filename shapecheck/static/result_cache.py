@@ -1,8 +1,8 @@
 """Outcomes kept between runs as checksummed JSON, reused while every file they rest on is equal.
 
-The analysis is of the whole program, so an outcome is kept as a whole: it holds as long as the
-same files pass the prefilter and every file that was loaded, imports included, means the same.
-Where only comments or layout changed, the places of the findings move along.
+An outcome holds as long as the same files pass the prefilter and every file that was loaded,
+imports included, means the same. Where only comments or layout changed, the places of the findings
+move along. Where bodies changed, the analysis that is kept beside it is brought up to date.
 """
 
 from __future__ import annotations
@@ -12,20 +12,24 @@ import hashlib
 import json
 import os
 import sys
-import tempfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
 from shapecheck.diagnostics.model import Certainty, Diagnostic, DimPair, Note, Severity, Span
+from shapecheck.static.analysis import Analysis
+from shapecheck.static.cache_file import read_checked, write_checked
+from shapecheck.static.codec import FACTS, CodecError, decode, encode
 from shapecheck.static.entries import Entries
 from shapecheck.static.layout import Place, moves
-from shapecheck.static.loader import UnreadableFileError, read_source
+from shapecheck.static.loader import UnreadableFileError, read_source, split_lines
 from shapecheck.static.outcome import Outcome
+from shapecheck.static.units import Segment, Units
 
 _KEPT = 16  # outcomes, one for each combination of targets and settings, a few MB each
+_DIGEST = 32
+_CLASSES = (Analysis, Units, Segment, Diagnostic, Note, DimPair, Severity, Certainty)
 _PACKAGE = Path(__file__).parents[1]
 _Json = Mapping[str, Any]  # checked by the checksum: we wrote it
 
@@ -38,49 +42,62 @@ class ResultCache:
 
     def get(self, key: str, entries: Entries, is_root: Callable[[str], bool]) -> Outcome | None:
         """The outcome of this key if it still holds, else None; `is_root` as in `moves`."""
-        try:
-            checksum, _, body = self._file(key).read_bytes().partition(b"\n")
-            if hashlib.sha256(body).hexdigest().encode() != checksum:
-                return None
-            kept = _decode(json.loads(zlib.decompress(body)))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, zlib.error):
-            return None
-        outcome = _brought_up(kept, entries, is_root)
-        if outcome is not None and outcome is not kept:
-            self.put(key, outcome)
-        return outcome
+        kept = self.earlier(key)
+        now = texts_now(kept, entries) if kept is not None else None
+        return brought_up(kept, now, is_root) if kept is not None and now is not None else None
 
-    def put(self, key: str, outcome: Outcome) -> None:
-        """Keep an outcome; readers see the whole of it or nothing, whoever else writes."""
+    def earlier(self, key: str) -> Outcome | None:
+        """The outcome that was kept last, whether it still holds or not."""
+        body = read_checked(self._file(key))
+        if body is None:
+            return None
+        try:
+            return _decode(json.loads(body))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+    def analysis(self, key: str, kept: Outcome) -> Analysis | None:
+        """The analysis behind an outcome that was kept."""
+        body = read_checked(self._units(key))
+        if body is None or body[:_DIGEST] != _digest(kept.loaded):
+            return None
+        try:
+            made = decode(body[_DIGEST:], (*FACTS, *_CLASSES))
+        except CodecError:
+            return None
+        return replace(made, loaded=kept.loaded) if isinstance(made, Analysis) else None
+
+    def put(self, key: str, outcome: Outcome, analysis: Analysis | None = None) -> None:
+        """Keep an outcome, and the analysis behind it if it is at hand."""
         if not outcome.lasting:
             return
-        body = zlib.compress(json.dumps(_encode(outcome), separators=(",", ":")).encode(), 1)
-        # Without a place to write, the next run takes as long as this one: nothing to report.
+        body = json.dumps(_encode(outcome), separators=(",", ":")).encode()
+        write_checked(self._file(key), body)
+        if analysis is not None:
+            plain = replace(analysis, units=analysis.units.closed(), loaded={})
+            write_checked(self._units(key), _digest(outcome.loaded) + encode(plain))
         with contextlib.suppress(OSError):
-            self._prepare()
-            handle, name = tempfile.mkstemp(prefix=".new-", dir=self.folder)
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
-                os.replace(name, self._file(key))
-            except OSError:
-                os.unlink(name)
-                raise
             self._prune()
 
     def _file(self, key: str) -> Path:
         return self.folder / f"{key}.json.z"
 
-    def _prepare(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        ignore = self.folder / ".gitignore"
-        if not ignore.exists():
-            ignore.write_text("*\n")
+    def _units(self, key: str) -> Path:
+        return self.folder / f"{key}.units.z"
 
     def _prune(self) -> None:
         files = sorted(self.folder.glob("*.json.z"), key=lambda file: file.stat().st_mtime)
         for file in files[:-_KEPT]:
             file.unlink(missing_ok=True)
+            self._units(file.name.removesuffix(".json.z")).unlink(missing_ok=True)
+
+
+def _digest(texts: Mapping[str, str]) -> bytes:
+    """What tells whether an analysis and an outcome are of the same texts."""
+    found = hashlib.sha256()
+    for path, text in sorted(texts.items()):
+        found.update(f"{path}\0{len(text)}\0{text}".encode("utf-8", "surrogatepass"))
+    return found.digest()
 
 
 def cache_key(root: Path, targets: Iterable[Path], settings: Iterable[str] = ()) -> str:
@@ -102,33 +119,48 @@ def _tool() -> Iterator[str]:
                 yield f"{name}:{state.st_size}:{state.st_mtime_ns}"
 
 
-def _brought_up(
-    outcome: Outcome, entries: Entries, is_root: Callable[[str], bool]
-) -> Outcome | None:
-    """The outcome for the files as they are now, or None when it has to be found out anew."""
+def texts_now(outcome: Outcome, entries: Entries) -> dict[str, str] | None:
+    """The texts of the files that took part, or None when other files would take part now."""
     root = entries.root
     if entries.states != outcome.entries or any((root / path).exists() for path in outcome.absent):
         return None
-    now = {source.path: source.text for _, source in entries.kept}
-    loaded: dict[str, str] = {}
-    moved: dict[str, Mapping[Place, Place]] = {}
-    for path, old in outcome.loaded.items():
-        text = now[path] if path in now else _text(root, path)
+    given = {source.path: source.text for _, source in entries.kept}
+    now: dict[str, str] = {}
+    for path in outcome.loaded:
+        text = given[path] if path in given else _text(root, path)
         if text is None:
             return None
-        if text != old:
-            places = moves(old, text, is_root)
+        now[path] = text
+    return now
+
+
+def brought_up(
+    outcome: Outcome, now: Mapping[str, str], is_root: Callable[[str], bool]
+) -> Outcome | None:
+    """The outcome for these texts, or None when it has to be found out anew.
+
+    What is kept stays as it was: the analysis beside it is of the same texts.
+    """
+    moved: dict[str, Mapping[Place, Place]] = {}
+    for path, old in outcome.loaded.items():
+        if now[path] != old:
+            places = moves(old, now[path], is_root)
             if places is None:
                 return None
             moved[path] = places
-        loaded[path] = text
     if not moved:
         return outcome
     try:
         findings = tuple(_carried(one, moved) for one in outcome.findings)
     except KeyError:  # a place that is not a node's, such as the line of a syntax error
         return None
-    return replace(outcome, findings=findings, loaded=loaded)
+    lines = sum(_lines(now[path]) - _lines(outcome.loaded[path]) for path in moved)
+    counts = {**outcome.counts, "lines_loaded": outcome.counts["lines_loaded"] + lines}
+    return replace(outcome, findings=findings, counts=counts, loaded=now)
+
+
+def _lines(text: str) -> int:
+    return len(split_lines(text))
 
 
 def _text(root: Path, path: str) -> str | None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from shapecheck.static.arms import name_arms
 from shapecheck.static.contracts.keeping import keep_result
 from shapecheck.static.expressions import bind_element, evaluate
+from shapecheck.static.guards import Guard
 from shapecheck.static.heap import join_heaps
 from shapecheck.static.index import FunctionFacts, FunctionNode, index_local_class
 from shapecheck.static.machine import Frame, State
@@ -16,7 +17,7 @@ from shapecheck.static.operators.meetings import base_text, fill
 from shapecheck.static.shape_tests import equality_test, note_guarded_copy
 from shapecheck.static.sides import note_formula
 from shapecheck.static.stores import store_attribute
-from shapecheck.static.symbols import Guard
+from shapecheck.static.unions import join, union
 from shapecheck.static.values import (
     NONE,
     UNKNOWN,
@@ -30,9 +31,7 @@ from shapecheck.static.values import (
     Unknown,
     Value,
     alternatives,
-    join,
     plain_values,
-    union,
 )
 
 
@@ -51,17 +50,13 @@ def run_body(frame: Frame) -> Value:
     heap = exits[0][2]
     for _, guards, other in exits[1:]:
         own = guards[entry_guards] if len(guards) > entry_guards else None
-        heap = join_heaps(heap, other, None if own is None else _negated(own))
+        heap = join_heaps(heap, other, None if own is None else own.negated())
     frame.state = State({}, heap)
     return union(
         Alternative(one.value, (*guards[entry_guards:], *one.guards))
         for value, guards, _ in exits
         for one in alternatives(value)
     )
-
-
-def _negated(guard: Guard) -> Guard:
-    return Guard(guard.test, not guard.sense, guard.identity)
 
 
 def run_block(frame: Frame, body: list[ast.stmt]) -> None:
@@ -170,7 +165,7 @@ def _if(frame: Frame, node: ast.If) -> None:
         _inline_block(frame, node.body if decided.value else node.orelse)
         return
     test = equality_test(frame, node)
-    guard = Guard.of(node.test, True)
+    guard = frame.guard(node.test, True)
     before = frame.state
     other = before.copy()
     if test is not None:
@@ -183,7 +178,7 @@ def _if(frame: Frame, node: ast.If) -> None:
     if test is not None:
         frame.tests.pop()
     frame.state = other
-    frame.guards[-1] = Guard.of(node.test, False)
+    frame.guards[-1] = frame.guard(node.test, False)
     narrow(other, node.test, sense=False)
     run_block(frame, node.orelse)
     frame.guards.pop()
@@ -191,7 +186,7 @@ def _if(frame: Frame, node: ast.If) -> None:
     frame.state = join_states(then, otherwise, guard)
     if then.alive != otherwise.alive:
         # The rest of the block only runs on the side that goes on.
-        frame.guards.append(guard if then.alive else Guard.of(node.test, False))
+        frame.guards.append(guard if then.alive else frame.guard(node.test, False))
 
 
 def narrow(state: State, test: ast.expr, *, sense: bool) -> None:

@@ -10,15 +10,9 @@ from shapecheck.static.guards import last_name
 from shapecheck.static.machine import Frame
 from shapecheck.static.project import annotation_head
 from shapecheck.static.symbols import Step
-from shapecheck.static.values import (
-    Instance,
-    ObjectRef,
-    Tensor,
-    Value,
-    join,
-    plain_values,
-    with_step,
-)
+from shapecheck.static.trails import has_trail, with_step
+from shapecheck.static.unions import join
+from shapecheck.static.values import Instance, ObjectRef, Tensor, Value, plain_values
 
 _CONSTRUCTORS = ("__init__", "__post_init__")
 
@@ -31,7 +25,9 @@ def store_attribute(
     for ref in targets:
         key = (ref, attribute)
         old = frame.state.heap.values.get(key)
-        if ref.cls is not None:
+        if ref.cls is not None and not has_trail(value):
+            stored = keep_field(frame, ref, attribute, value, node)
+        elif ref.cls is not None:
             step = Step(
                 "stored",
                 f"{ref.cls.name}.{attribute}",

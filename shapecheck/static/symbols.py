@@ -1,16 +1,17 @@
-"""What a size is made of: owned symbols, the steps a size took, and the guards it holds under."""
+"""What a size is made of: owned symbols, and the steps that a size took.
+
+Never changed once made; not declared frozen for the reason given in `values`.
+"""
 
 from __future__ import annotations
 
-import ast
 from dataclasses import dataclass, field
 
 from shapecheck.diagnostics.model import Span
 from shapecheck.dims.expr import Poly
-from shapecheck.static.wording import wording
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Ownership:
     """Whose model something belongs to, and the evidence; equal when the owner is."""
 
@@ -19,7 +20,7 @@ class Ownership:
     span: Span | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Symbol:
     """One named size; `key` tells unowned sizes apart, which equal only themselves."""
 
@@ -32,7 +33,7 @@ class Symbol:
         return f"{self.owner}_{self.name}" if self.owner else self.name
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Step:
     """One station of a size: it was read, named, passed, stored, used to create, or returned.
 
@@ -43,29 +44,6 @@ class Step:
     text: str
     span: Span
     cell: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Guard:
-    """A condition that holds where a value does; equal for the same test in the same sense."""
-
-    test: ast.expr = field(hash=False, compare=False)
-    sense: bool
-    identity: int | str
-
-    @staticmethod
-    def of(test: ast.expr, sense: bool) -> Guard:
-        """The guard `test` (or its negation); the test of a flag is the same wherever it stands."""
-        while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-            test, sense = test.operand, not sense
-        flag = test
-        while isinstance(flag, ast.Attribute):
-            flag = flag.value
-        return Guard(test, sense, wording(test) if isinstance(flag, ast.Name) else id(test))
-
-    def __str__(self) -> str:
-        text = wording(self.test)
-        return text if self.sense else f"not ({text})"
 
 
 SizePoly = Poly[Symbol]

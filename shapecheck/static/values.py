@@ -1,37 +1,41 @@
-"""Abstract values: sizes, tensors, objects and guarded alternatives of them."""
+"""Abstract values: sizes, tensors, objects and guarded alternatives of them.
+
+Values are made by the million and never changed; they are not declared frozen because that makes
+each of them three times as dear.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from itertools import product
 from typing import TYPE_CHECKING
 
 from shapecheck.diagnostics.model import Span
-from shapecheck.static.symbols import Guard, Ownership, SizePoly, Step
+from shapecheck.static.guards import Guard
+from shapecheck.static.symbols import Ownership, SizePoly, Step
 
 if TYPE_CHECKING:
     from shapecheck.static.index import ClassFacts, FunctionFacts
+    from shapecheck.static.units import Basis
 
 MAX_ALTERNATIVES = 6
-_MAX_COMPARED = 64  # comparing each with each is quadratic in the returns of a function
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Unknown:
     """Nothing is known but perhaps whose it is; it never conflicts with anything."""
 
     owned: Ownership | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Const:
     """A literal: None, a bool, a number or a text."""
 
     value: object
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Size:
     """An integer as a polynomial over owned symbols, with the steps it took so far."""
 
@@ -39,7 +43,7 @@ class Size:
     trail: tuple[Step, ...] = field(default=(), compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class DType:
     """An element type: a literal name, or the dtype of one model's config."""
 
@@ -51,7 +55,7 @@ class DType:
 Axis = Size | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Tensor:
     """A tensor: its axes, or only the last one where the rank is not known.
 
@@ -80,14 +84,14 @@ class Tensor:
         return self.last if index == -1 else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Shape:
     """`x.shape`, which knows as much as the tensor does."""
 
     tensor: Tensor
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Layer:
     """A module of torch.nn that maps the last axis: what it takes, and what it gives."""
 
@@ -96,21 +100,21 @@ class Layer:
     lookup: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Sequence:
     """A tuple or list of known items."""
 
     items: tuple[Value, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Items:
     """A list of unknown length: what was seen to be put in it, in no order."""
 
     choices: tuple[Value, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Mapping:
     """A dict: the possible values, and the literal keys of a display that has no others."""
 
@@ -127,7 +131,8 @@ class ObjectRef:
     """The identity of one abstract object; `settled` is its cell of every field ever stored.
 
     `entry` objects come from outside the analysed call (parameters and what hangs off them);
-    `pending` runs the constructor, which waits until a field is asked for.
+    `pending` runs the constructor, which waits until a field is asked for; `basis` is what the
+    constructor then rested on.
     """
 
     cls: ClassFacts | None
@@ -138,23 +143,24 @@ class ObjectRef:
     settled: dict[str, Value] = field(default_factory=dict[str, "Value"])
     children: dict[str, Value] = field(default_factory=dict[str, "Value"])
     pending: Callable[[], None] | None = None
+    basis: Basis | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Instance:
     """A reference to one abstract object."""
 
     ref: ObjectRef
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class ClassValue:
     """A class of the project, as a value."""
 
     cls: ClassFacts
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class FunctionValue:
     """A function of the project, bound to a receiver or not; `scope` holds a closure's names."""
 
@@ -163,7 +169,7 @@ class FunctionValue:
     scope: dict[str, Value] | None = field(default=None, compare=False, hash=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class External:
     """A name outside the project (`torch.zeros`), or a bound method of a value (`x.view`)."""
 
@@ -171,7 +177,7 @@ class External:
     receiver: Value | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Partial:
     """`functools.partial`: a callable with its first arguments and some keywords given."""
 
@@ -180,14 +186,14 @@ class Partial:
     keywords: tuple[tuple[str, Value], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class ModuleValue:
     """A module of the project, by its dotted name."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Alternative:
     """One possible value and the guards it holds under."""
 
@@ -195,7 +201,7 @@ class Alternative:
     guards: tuple[Guard, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Union:
     """Up to six guarded alternatives."""
 
@@ -231,156 +237,8 @@ def alternatives(value: Value) -> tuple[Alternative, ...]:
     return value.alternatives if isinstance(value, Union) else (Alternative(value),)
 
 
-def plain_values(value: Value) -> Iterator[Plain]:
+def plain_values(value: Value) -> Iterable[Plain]:
     """Every possible plain value."""
-    for alternative in alternatives(value):
-        yield alternative.value
-
-
-def union(choices: Iterable[Alternative]) -> Value:
-    """The choices as one value: equal ones merged, the six that say most kept."""
-    kept: list[Alternative] = []
-    for choice in choices:
-        for position, known in enumerate(kept):
-            merged = _merged(known.value, choice.value)
-            if merged is not None:
-                shared = tuple(guard for guard in known.guards if guard in choice.guards)
-                kept[position] = Alternative(merged, shared)
-                break
-        else:
-            if len(kept) < _MAX_COMPARED:
-                kept.append(choice)
-    if len(kept) > MAX_ALTERNATIVES:
-        telling = sorted(kept, key=lambda one: not _names_owner(one.value))
-        kept = [*telling[: MAX_ALTERNATIVES - 1], Alternative(UNKNOWN)]
-    if not kept:
-        return UNKNOWN
-    if len(kept) == 1 and not kept[0].guards:
-        return kept[0].value
-    return Union(tuple(kept))
-
-
-def _merged(left: Plain, right: Plain) -> Plain | None:
-    """One value for both, when they differ in nothing that a size depends on."""
-    if left == right:
-        return left
-    if isinstance(left, Items) or isinstance(right, Items):
-        return _gathered(left, right)
-    if not (isinstance(left, Tensor) and isinstance(right, Tensor)):
-        return None
-    if (left.dims, left.last) != (right.dims, right.last):
-        return None
-    ids = left.ids if left.ids == right.ids else None
-    return Tensor(left.dims, left.last, None, left.owned or right.owned, ids)
-
-
-def _gathered(left: Plain, right: Plain) -> Plain | None:
-    """One list for two of which at least one has an unknown length."""
-    choices: dict[Value, None] = {}
-    for one in (left, right):
-        if not isinstance(one, Sequence | Items):
-            return None
-        choices.update(dict.fromkeys(one.items if isinstance(one, Sequence) else one.choices))
-    return Items(tuple(choices)) if len(choices) <= MAX_ALTERNATIVES else None
-
-
-def _names_owner(value: Plain) -> bool:
-    if isinstance(value, Size):
-        return any(symbol.owner for symbol in value.poly.symbols())
-    if isinstance(value, Tensor):
-        axes = value.dims if value.dims is not None else (value.last,)
-        return any(axis is not None and _names_owner(axis) for axis in axes)
-    return isinstance(value, Instance)
-
-
-def join(left: Value, right: Value, guard: Guard | None = None) -> Value:
-    """Either value: `left` under the guard, `right` under its negation."""
-    if left is right or left == right:
-        return left
-    ours = (guard,) if guard else ()
-    theirs = (Guard(guard.test, not guard.sense, guard.identity),) if guard else ()
-    return union(
-        [
-            *(Alternative(a.value, _and(a.guards, ours)) for a in alternatives(left)),
-            *(Alternative(a.value, _and(a.guards, theirs)) for a in alternatives(right)),
-        ]
-    )
-
-
-def lift(function: Callable[[Plain], Value], value: Value) -> Value:
-    """`function` of every alternative, joined under the alternatives' guards."""
     if not isinstance(value, Union):
-        return function(value)
-    return union(
-        Alternative(result.value, _and(choice.guards, result.guards))
-        for choice in value.alternatives
-        for result in alternatives(function(choice.value))
-    )
-
-
-def combine(
-    function: Callable[[tuple[Plain, ...]], Value],
-    *values: Value,
-    under: list[Guard] | None = None,
-) -> Value:
-    """`function` of every combination of alternatives, a dozen at most.
-
-    `under` holds the guards of the path; those of the combination are added while it runs.
-    """
-    if not any(len(alternatives(value)) > 1 or alternatives(value)[0].guards for value in values):
-        return function(tuple(alternatives(value)[0].value for value in values))
-    results: list[Alternative] = []
-    for choices in product(*(alternatives(value) for value in values)):
-        guards = tuple(dict.fromkeys(guard for choice in choices for guard in choice.guards))
-        if _contradicts((*(under or ()), *guards)):
-            continue
-        depth = len(under) if under is not None else 0
-        if under is not None:
-            under.extend(guards)
-        result = function(tuple(choice.value for choice in choices))
-        if under is not None:
-            del under[depth:]
-        results.extend(
-            Alternative(one.value, tuple(dict.fromkeys((*guards, *one.guards))))
-            for one in alternatives(result)
-        )
-        if len(results) > MAX_ALTERNATIVES * 2:
-            break
-    return union(results)
-
-
-def _contradicts(guards: tuple[Guard, ...]) -> bool:
-    senses: dict[int | str, bool] = {}
-    return any(senses.setdefault(guard.identity, guard.sense) != guard.sense for guard in guards)
-
-
-def _and(left: tuple[Guard, ...], right: tuple[Guard, ...]) -> tuple[Guard, ...]:
-    return left + tuple(guard for guard in right if guard not in left)
-
-
-def with_step(value: Value, step: Step) -> Value:
-    """The value with one more station on the way of every size it holds."""
-
-    def extend(plain: Plain) -> Value:
-        if isinstance(plain, Size) and plain.poly.symbols():
-            return Size(plain.poly, (*plain.trail, step)[-12:])
-        if isinstance(plain, DType) and plain.owner:
-            return DType(plain.name, plain.owner, (*plain.trail, step)[-12:])
-        if isinstance(plain, Tensor):
-            return Tensor(
-                None if plain.dims is None else tuple(_axis(axis, step) for axis in plain.dims),
-                _axis(plain.last, step),
-                plain.dtype,
-                plain.owned,
-                plain.ids,
-                _axis(plain.total, step),
-            )
-        return plain
-
-    return lift(extend, value)
-
-
-def _axis(axis: Axis, step: Step) -> Axis:
-    if axis is None or not axis.poly.symbols():
-        return axis
-    return Size(axis.poly, (*axis.trail, step)[-12:])
+        return (value,)
+    return [alternative.value for alternative in value.alternatives]

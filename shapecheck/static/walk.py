@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import cast
 
 
-def walk(root: ast.AST) -> Iterator[ast.AST]:
-    """Every node at or below `root`, in no particular order."""
+def walk(root: ast.AST, enter: Callable[[ast.AST], bool] | None = None) -> Iterator[ast.AST]:
+    """Every node at or below `root`, in no particular order; `enter` tells where to look at all."""
     stack = [root]
     while stack:
         node = stack.pop()
+        if enter is not None and not enter(node):
+            continue
         yield node
         for name in node._fields:
             value = getattr(node, name, None)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 
 
+@lru_cache(maxsize=16384)
 def wording(node: ast.AST) -> str:
     """The source of a node on one line; equal for nodes that differ in layout only."""
     try:

@@ -8,6 +8,7 @@ from shapecheck.static.contracts.promise import Promise
 from shapecheck.static.facts import Handover
 from shapecheck.static.index import FunctionFacts
 from shapecheck.static.machine import Frame
+from shapecheck.static.unions import lift, union
 from shapecheck.static.values import (
     UNKNOWN,
     Alternative,
@@ -20,8 +21,6 @@ from shapecheck.static.values import (
     Unknown,
     Value,
     alternatives,
-    lift,
-    union,
 )
 
 

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from shapecheck.diagnostics.model import Span
 from shapecheck.static.contracts.promise import Promise
 from shapecheck.static.contracts.reading import Place, read_promise
 from shapecheck.static.index import ClassFacts, FunctionFacts, ModuleFacts
@@ -45,10 +46,10 @@ class Promises:
         return any(word in text for word in self._words)
 
     @property
-    def count(self) -> int:
-        """How many promises are in force: all of the packs, and those of code that was read."""
-        read = {id(one) for one in (*self._fields.values(), *self._parameters.values()) if one}
-        return len(read | {id(one) for one in self.named.values()})
+    def in_force(self) -> frozenset[tuple[str, Span]]:
+        """Every promise in force, of the packs and of code that was read, by text and place."""
+        read = (*self._fields.values(), *self._parameters.values(), *self.named.values())
+        return frozenset((one.text, one.span) for one in read if one is not None)
 
     def of_field(self, project: Project, cls: ClassFacts, name: str) -> Promise | None:
         """What the nearest class says of a field, its own annotation included."""

@@ -18,6 +18,7 @@ from shapecheck.static.operators.arguments import (
 from shapecheck.static.operators.reduction import picked_ids
 from shapecheck.static.operators.table import Operator
 from shapecheck.static.symbols import Step, Symbol, bounded
+from shapecheck.static.trails import with_step
 from shapecheck.static.values import (
     UNKNOWN,
     Axis,
@@ -30,7 +31,6 @@ from shapecheck.static.values import (
     Unknown,
     Value,
     plain_values,
-    with_step,
 )
 from shapecheck.static.wording import wording
 

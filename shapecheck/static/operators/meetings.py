@@ -65,26 +65,26 @@ def meet(
     """Record that two tensors' axes have to agree here."""
     span = frame.module.span(node)
     if left.axis(0) is None or right.axis(0) is None:
-        frame.machine.facts.vague.add((span, frame.calls))
+        frame.machine.vague.add((span, frame.calls))
     if (_nothing_named(left) or _nothing_named(right)) and not _two_dtypes(left, right):
         return
     single = single_branch(frame.guards)
-    frame.machine.facts.meetings.setdefault(
-        (span, left, right, single),
-        Meeting(
-            operator=operator,
-            left=left,
-            right=right,
-            guards=tuple(frame.guards),
-            span=span,
-            cell=cell,
-            where=frame.where,
-            fills=fills,
-            calls=frame.calls,
-            single_branch=single,
-            moded=hangs_on_mode(frame.guards),
-            tested=tested,
-        ),
+    key = (span, left, right, single)
+    if key in frame.machine.facts.meetings:
+        return
+    frame.machine.ways.append((frame.machine.facts, key, frame.calls))
+    frame.machine.facts.meetings[key] = Meeting(
+        operator=operator,
+        left=left,
+        right=right,
+        guards=tuple(frame.guards),
+        span=span,
+        cell=cell,
+        where=frame.where,
+        fills=fills,
+        single_branch=single,
+        moded=hangs_on_mode(frame.guards),
+        tested=tested,
     )
 
 

@@ -16,8 +16,8 @@ from shapecheck.static.counts import (
     unit_of_name,
     units_of,
 )
-from shapecheck.static.guards import hangs_on_mode, single_branch
-from shapecheck.static.symbols import Guard, SizePoly
+from shapecheck.static.guards import Guard, hangs_on_mode, single_branch
+from shapecheck.static.symbols import SizePoly
 
 
 def _count(name: str) -> SizePoly:

@@ -10,7 +10,6 @@ import torch
 
 from shapecheck.dims.expr import Poly
 from shapecheck.static.expressions import evaluate
-from shapecheck.static.facts import Facts
 from shapecheck.static.functions import call_function
 from shapecheck.static.heap import Heap
 from shapecheck.static.index import ModuleFacts
@@ -165,7 +164,7 @@ x.copy_(y)
 
 def _frame() -> Frame:
     machine = Machine(
-        Project(Path("/nonexistent")), Facts(), run_body, lambda *_: None, evaluate, call_function
+        Project(Path("/nonexistent")), run_body, lambda *_: None, evaluate, call_function
     )
     module = ModuleFacts("case", "case.py", False, 1)
     env: dict[str, Value] = {

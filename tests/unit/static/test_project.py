@@ -65,7 +65,7 @@ def test_methods_are_found_in_bases_and_cycles_are_cut(tmp_path: Path) -> None:
     )
     module = project.module("b")
     assert module is not None
-    two = module.bindings["Two"]
+    two = project.resolve(module, "Two")
     assert isinstance(two, ClassFacts)
     assert [one.name for one in project.mro(two)] == ["Two", "One", "Base"]
     assert project.method(two, "f") is not None
@@ -86,7 +86,8 @@ def test_annotations_name_classes(tmp_path: Path, annotation: str) -> None:
     )
     module = project.module("b")
     assert module is not None
-    function = module.functions[0]
+    function = project.resolve(module, "f")
+    assert isinstance(function, FunctionFacts)
     found = project.class_of(module, function.node.args.args[0].annotation)
     assert found is not None
     assert found.name == "Thing"

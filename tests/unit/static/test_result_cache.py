@@ -197,7 +197,11 @@ def test_concurrent_writers_leave_one_whole_entry(
     for thread in threads:
         thread.join()
     assert misses == []
-    assert {file.name for file in cache.folder.iterdir()} == {f"{key}.json.z", ".gitignore"}
+    assert {file.name for file in cache.folder.iterdir()} == {
+        f"{key}.json.z",
+        f"{key}.units.z",
+        ".gitignore",
+    }
 
 
 def test_only_the_newest_entries_stay(

@@ -6,8 +6,10 @@ import ast
 
 from shapecheck.diagnostics.model import Span
 from shapecheck.dims.expr import Poly
+from shapecheck.static.guards import Guard
 from shapecheck.static.heap import Heap, join_heaps
-from shapecheck.static.symbols import Guard, Ownership, Symbol, owner_conflict
+from shapecheck.static.symbols import Ownership, Symbol, owner_conflict
+from shapecheck.static.unions import combine, join, union
 from shapecheck.static.values import (
     MAX_ALTERNATIVES,
     UNKNOWN,
@@ -19,10 +21,7 @@ from shapecheck.static.values import (
     Tensor,
     Union,
     alternatives,
-    combine,
-    join,
     plain_values,
-    union,
 )
 
 

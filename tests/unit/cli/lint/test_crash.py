@@ -72,15 +72,37 @@ def test_a_crash_while_a_file_is_indexed(
     (project / "src" / "b.py").write_text("import torch, draft\n")
     real = Project.add
 
-    def add(self: Project, source: Source, name: str, *, is_package: bool) -> ModuleFacts | None:
+    def add(
+        self: Project, source: Source, name: str, *, is_package: bool, whole: bool = False
+    ) -> ModuleFacts | None:
         if name == "b":
             raise IndexError
-        return real(self, source, name, is_package=is_package)
+        return real(self, source, name, is_package=is_package, whole=whole)
 
     monkeypatch.setattr(Project, "add", add)
     result = shapecheck_lint("src", "--output-format", "concise")
     assert result.exit_code == 2
     assert [line.split(" ")[:2] for line in result.stdout.splitlines()] == [
         ["a.py:5:33", "SHP301"],
+        ["b.py:1:1", "SHP901"],
+    ]
+
+
+@pytest.mark.parametrize("name", ["index_definition", "_index_lazily"])
+def test_a_crash_while_an_imported_file_is_indexed_costs_that_file_alone(
+    name: str, project: Path, shapecheck_lint: Lint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = project / "src" / "a.py"
+    entry.write_text(f"from b import part, other\n{entry.read_text()}\n    part(); other()\n")
+    (project / "src" / "b.py").write_text("def part():\n    pass\n\n\ndef other():\n    pass\n")
+
+    def index(*_arguments: object, **_more: object) -> None:
+        raise IndexError
+
+    monkeypatch.setattr(f"shapecheck.static.project.{name}", index)
+    result = shapecheck_lint("src/a.py", "--output-format", "concise")
+    assert result.exit_code == 2
+    assert [line.split(" ")[:2] for line in result.stdout.splitlines()] == [
+        ["a.py:6:33", "SHP301"],
         ["b.py:1:1", "SHP901"],
     ]

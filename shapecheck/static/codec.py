@@ -1,0 +1,84 @@
+"""Plain data as bytes and back: nothing but the classes listed is ever made of bytes.
+
+Places are kept apart from everything else, so that they can move when lines do; syntax is left
+out, it is needed for interpreting alone.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import pickle
+from collections.abc import Callable, Iterable
+from typing import TypeGuard, cast
+
+from shapecheck.diagnostics.model import Note, Span
+from shapecheck.dims.expr import Poly
+from shapecheck.static import facts
+from shapecheck.static.contracts.promise import Case, Promise
+from shapecheck.static.guards import Guard, Test
+from shapecheck.static.symbols import Ownership, Step, Symbol
+from shapecheck.static.values import Alternative, Const, DType, Size, Tensor, Union, Unknown
+
+
+def _is_made_in(thing: object, module: str) -> TypeGuard[type]:
+    return isinstance(thing, type) and thing.__module__ == module
+
+
+FACTS: tuple[type, ...] = (
+    *(Note, Promise, Case, Guard, Test, Ownership, Step, Symbol, Poly),
+    *(Alternative, Const, DType, Size, Tensor, Union, Unknown),
+    *(one for one in vars(facts).values() if _is_made_in(one, facts.__name__)),
+)
+Move = Callable[[str, int], int]  # a path and a line to where it is now; KeyError: nowhere
+_Place = tuple[str, int, int]
+
+
+class CodecError(Exception):
+    """Bytes that are no plain data, or speak of a place that is gone."""
+
+
+class _Writer(pickle.Pickler):
+    def persistent_id(self, obj: object) -> tuple[()] | _Place | None:
+        if isinstance(obj, Span):
+            return obj.path, obj.line, obj.column
+        return () if isinstance(obj, ast.AST) else None
+
+
+class _Reader(pickle.Unpickler):
+    def __init__(self, data: bytes, classes: Iterable[type], move: Move) -> None:
+        super().__init__(io.BytesIO(data))
+        self._move = move
+        self._classes = {(one.__module__, one.__name__): one for one in classes}
+
+    def persistent_load(self, pid: object) -> Span | None:
+        if not pid:
+            return None
+        path, line, column = cast("_Place", pid)
+        return Span(path=path, line=self._move(path, line), column=column)
+
+    def find_class(self, module_name: str, global_name: str) -> type:
+        known = self._classes.get((module_name, global_name))
+        if known is None:
+            raise CodecError(f"{module_name}.{global_name} is no plain data")
+        return known
+
+
+def stay(_path: str, line: int) -> int:
+    """The move of a text that did not change."""
+    return line
+
+
+def encode(data: object) -> bytes:
+    """Plain data as bytes."""
+    stream = io.BytesIO()
+    _Writer(stream, pickle.HIGHEST_PROTOCOL).dump(data)
+    return stream.getvalue()
+
+
+def decode(data: bytes, classes: Iterable[type], move: Move = stay) -> object:
+    """The data of these bytes, its places moved; CodecError when it is not made of `classes`."""
+    try:
+        return _Reader(data, classes, move).load()
+    except Exception as error:  # bytes that we did not write may break anything in the reader
+        raise CodecError(str(error)) from error

@@ -1,0 +1,150 @@
+"""Several possible values as one: guarded alternatives, merged, joined and combined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import product
+
+from shapecheck.static.guards import Guard
+from shapecheck.static.values import (
+    MAX_ALTERNATIVES,
+    UNKNOWN,
+    Alternative,
+    Instance,
+    Items,
+    Plain,
+    Sequence,
+    Size,
+    Tensor,
+    Union,
+    Value,
+    alternatives,
+)
+
+_MAX_COMPARED = 64  # comparing each with each is quadratic in the returns of a function
+
+
+def union(choices: Iterable[Alternative]) -> Value:
+    """The choices as one value: equal ones merged, the six that say most kept."""
+    kept: list[Alternative] = []
+    for choice in choices:
+        for position, known in enumerate(kept):
+            merged = _merged(known.value, choice.value)
+            if merged is not None:
+                shared = tuple(guard for guard in known.guards if guard in choice.guards)
+                kept[position] = Alternative(merged, shared)
+                break
+        else:
+            if len(kept) < _MAX_COMPARED:
+                kept.append(choice)
+    if len(kept) > MAX_ALTERNATIVES:
+        telling = sorted(kept, key=lambda one: not _names_owner(one.value))
+        kept = [*telling[: MAX_ALTERNATIVES - 1], Alternative(UNKNOWN)]
+    if not kept:
+        return UNKNOWN
+    if len(kept) == 1 and not kept[0].guards:
+        return kept[0].value
+    return Union(tuple(kept))
+
+
+def _merged(left: Plain, right: Plain) -> Plain | None:
+    """One value for both, when they differ in nothing that a size depends on."""
+    if left is right:
+        return left
+    if type(left) is type(right) and left == right:
+        return left
+    if isinstance(left, Items) or isinstance(right, Items):
+        return _gathered(left, right)
+    if not (isinstance(left, Tensor) and isinstance(right, Tensor)):
+        return None
+    if (left.dims, left.last) != (right.dims, right.last):
+        return None
+    ids = left.ids if left.ids == right.ids else None
+    return Tensor(left.dims, left.last, None, left.owned or right.owned, ids)
+
+
+def _gathered(left: Plain, right: Plain) -> Plain | None:
+    """One list for two of which at least one has an unknown length."""
+    choices: dict[Value, None] = {}
+    for one in (left, right):
+        if not isinstance(one, Sequence | Items):
+            return None
+        choices.update(dict.fromkeys(one.items if isinstance(one, Sequence) else one.choices))
+    return Items(tuple(choices)) if len(choices) <= MAX_ALTERNATIVES else None
+
+
+def _names_owner(value: Plain) -> bool:
+    if isinstance(value, Size):
+        return any(symbol.owner for symbol in value.poly.symbols())
+    if isinstance(value, Tensor):
+        axes = value.dims if value.dims is not None else (value.last,)
+        return any(axis is not None and _names_owner(axis) for axis in axes)
+    return isinstance(value, Instance)
+
+
+def join(left: Value, right: Value, guard: Guard | None = None) -> Value:
+    """Either value: `left` under the guard, `right` under its negation."""
+    if left is right or left == right:
+        return left
+    ours = (guard,) if guard else ()
+    theirs = (guard.negated(),) if guard else ()
+    return union(
+        [
+            *(Alternative(a.value, _and(a.guards, ours)) for a in alternatives(left)),
+            *(Alternative(a.value, _and(a.guards, theirs)) for a in alternatives(right)),
+        ]
+    )
+
+
+def lift(function: Callable[[Plain], Value], value: Value) -> Value:
+    """`function` of every alternative, joined under the alternatives' guards."""
+    if not isinstance(value, Union):
+        return function(value)
+    return union(
+        Alternative(result.value, _and(choice.guards, result.guards))
+        for choice in value.alternatives
+        for result in alternatives(function(choice.value))
+    )
+
+
+def combine(
+    function: Callable[[tuple[Plain, ...]], Value],
+    *values: Value,
+    under: list[Guard] | None = None,
+) -> Value:
+    """`function` of every combination of alternatives, a dozen at most.
+
+    `under` holds the guards of the path; those of the combination are added while it runs.
+    """
+    plain = tuple(value for value in values if not isinstance(value, Union))
+    if len(plain) == len(values):
+        return function(plain)
+    results: list[Alternative] = []
+    for choices in product(*(alternatives(value) for value in values)):
+        guards = tuple(dict.fromkeys(guard for choice in choices for guard in choice.guards))
+        if _contradicts((*(under or ()), *guards)):
+            continue
+        depth = len(under) if under is not None else 0
+        if under is not None:
+            under.extend(guards)
+        result = function(tuple(choice.value for choice in choices))
+        if under is not None:
+            del under[depth:]
+        results.extend(
+            Alternative(one.value, tuple(dict.fromkeys((*guards, *one.guards))))
+            for one in alternatives(result)
+        )
+        if len(results) > MAX_ALTERNATIVES * 2:
+            break
+    return union(results)
+
+
+def _contradicts(guards: tuple[Guard, ...]) -> bool:
+    senses: dict[str, bool] = {}
+    return any(senses.setdefault(guard.identity, guard.sense) != guard.sense for guard in guards)
+
+
+def _and(left: tuple[Guard, ...], right: tuple[Guard, ...]) -> tuple[Guard, ...]:
+    if not left or not right:
+        return left or right
+    return left + tuple(guard for guard in right if guard not in left)

@@ -1,0 +1,162 @@
+"""What each function that is interpreted on its own saw, and what that rests on: the unit of reuse.
+
+The facts of a unit come in segments, since interpreting it may start another unit in its middle;
+the segments of all units, in order, are the facts of a run. After an edit of some bodies only the
+units that rest on one of them are interpreted anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from shapecheck.static.codec import FACTS, CodecError, Move, decode, encode, stay
+from shapecheck.static.facts import Facts
+
+Body = tuple[str, str]  # path, qualified name: a function whose body was interpreted
+UnitKey = tuple[str, str, str]  # path, qualified name, class: a unit whose cells were read
+Basis = frozenset["Body | UnitKey | Basis"]
+
+
+@dataclass(eq=False, slots=True)
+class Segment:
+    """What one unit saw without a break, as facts, as bytes that can be sent and kept, or both."""
+
+    unit: UnitKey
+    data: bytes = b""
+    known: Facts | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.data or self.known)
+
+    def facts(self) -> Facts:
+        """The facts; CodecError when the bytes are damaged."""
+        if self.known is None:
+            made = decode(self.data, FACTS)
+            if not isinstance(made, Facts):
+                raise CodecError("the bytes of a segment hold something else")
+            self.known = made
+        return self.known
+
+    def closed(self) -> Segment:
+        """The segment as bytes alone."""
+        return Segment(self.unit, self.data or encode(self.known))
+
+    def moved(self, move: Move) -> Segment:
+        """The segment with its places moved; CodecError where one is gone."""
+        made = decode(self.data, FACTS, move)
+        if not isinstance(made, Facts):
+            raise CodecError("the bytes of a segment hold something else")
+        return Segment(self.unit, b"" if move is not stay else self.data, made)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Units:
+    """The segments of a run in order, and what each unit rests on."""
+
+    segments: tuple[Segment, ...]
+    bases: Mapping[UnitKey, Basis]
+
+    def facts(self) -> Facts:
+        """Everything that all units saw."""
+        every = Facts()
+        for segment in self.segments:
+            every.add(segment.facts())
+        return every
+
+    def closed(self) -> Units:
+        """The same with every segment as bytes."""
+        return Units(segments=tuple(one.closed() for one in self.segments), bases=self.bases)
+
+    def touched_by(self, changed: Iterable[Body]) -> frozenset[UnitKey]:
+        """The units that rest on one of these bodies, or on a unit that does."""
+        changed = frozenset(changed)
+        touched = {
+            key
+            for key, basis in self.bases.items()
+            if any(_inside(one, changed) for one in _flat(basis))
+        }
+        users: dict[UnitKey, list[UnitKey]] = {}
+        for key, basis in self.bases.items():
+            for one in _flat(basis):
+                if len(one) == 3:
+                    users.setdefault(one, []).append(key)
+        waiting = list(touched)
+        while waiting:
+            for user in users.get(waiting.pop(), ()):
+                if user not in touched:
+                    touched.add(user)
+                    waiting.append(user)
+        return frozenset(touched)
+
+    def replaced(self, units: frozenset[UnitKey], by: Units, move: Move) -> Units:
+        """These units as they are in `by`, each where it was; all others with their places moved.
+
+        Units that only `by` knows come last. CodecError where a place that is kept is gone.
+        """
+        fresh: dict[UnitKey, list[Segment]] = {}
+        for segment in by.segments:
+            if segment.unit in units or segment.unit not in self.bases:
+                fresh.setdefault(segment.unit, []).append(segment)
+        segments: list[Segment] = []
+        for segment in self.segments:
+            if segment.unit in units:
+                segments += fresh.pop(segment.unit, ())
+            else:
+                segments.append(segment.moved(move))
+        for left in fresh.values():
+            segments += left
+        kept = {key: basis for key, basis in self.bases.items() if key not in units}
+        return Units(segments=tuple(segments), bases={**by.bases, **kept})
+
+
+def joined(parts: Iterable[Units]) -> Units:
+    """The units of parts that were interpreted apart, as one run.
+
+    A text that two parts read says the same in both: the first of them counts.
+    """
+    segments: list[Segment] = []
+    bases: dict[UnitKey, Basis] = {}
+    for part in parts:
+        segments += [
+            one
+            for one in part.segments
+            if one.unit != whole_text(one.unit[0]) or one.unit not in bases
+        ]
+        for key, basis in part.bases.items():
+            bases[key] = frozenset((bases[key], basis)) if key in bases else basis
+    return Units(segments=tuple(segments), bases=bases)
+
+
+def _flat(basis: Basis) -> set[Body | UnitKey]:
+    found: set[Body | UnitKey] = set()
+    seen: set[int] = set()
+    waiting = [basis]
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        for part in one:
+            if isinstance(part, tuple):
+                found.add(part)
+            else:
+                waiting.append(part)
+    return found
+
+
+def whole_text(path: str) -> UnitKey:
+    """The unit of what a file says by its text alone: it rests on every body of the file."""
+    return path, "", ""
+
+
+def _inside(one: Body | UnitKey, changed: frozenset[Body]) -> bool:
+    """Whether a body, the function it is nested in, or any in a whole text changed."""
+    if len(one) == 3:
+        return False
+    path, name = one
+    if (path, name) in changed:
+        return True
+    return any(
+        path == other and (not name or name.startswith(f"{outer}.")) for other, outer in changed
+    )

@@ -1,0 +1,93 @@
+"""Jobs run at once in forked processes, where the system can fork; one after another elsewhere."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from multiprocessing.connection import Connection, Pipe, wait
+from typing import TypeVar, cast
+
+from shapecheck.errors import ShapecheckError
+
+T = TypeVar("T")
+Progress = Callable[[int, int], None]  # hears how much is done, of how much
+Job = Callable[[Progress], T]
+_SOME = 50  # a worker reports progress after so many steps
+
+
+class WorkerError(ShapecheckError):
+    """A worker that ended without an answer; the text says what to do."""
+
+
+def run_jobs(jobs: Sequence[Job[T]], progress: Progress | None = None) -> list[T]:
+    """What every job returns, in order; an exception of a job is raised here.
+
+    The results come through a pipe from our own children: they have to be plain data.
+    """
+    if len(jobs) < 2 or sys.platform != "linux":
+        return [job(progress or _silent) for job in jobs]
+    running: dict[int, Connection] = {}
+    try:
+        for job in jobs:
+            mine, theirs = Pipe(duplex=False)
+            pid = os.fork()
+            if not pid:
+                _work(job, theirs, tell=progress is not None)
+            theirs.close()
+            running[pid] = mine
+        return cast("list[T]", _gather(list(running.values()), progress))
+    finally:
+        for pid, connection in running.items():
+            connection.close()
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
+def _silent(_done: int, _of: int) -> None:
+    pass
+
+
+def _work(job: Job[object], connection: Connection, *, tell: bool) -> None:
+    """The life of a child: the job, its answer, and an end without any clean-up."""
+
+    def report(done: int, of: int) -> None:
+        if done % _SOME == 0:
+            connection.send(("progress", (done, of)))
+
+    try:
+        try:
+            answer = ("answer", job(report if tell else _silent))
+        except BaseException as error:  # raised by the parent
+            answer = ("error", error)
+        connection.send_bytes(pickle.dumps(answer, pickle.HIGHEST_PROTOCOL))
+    finally:
+        os._exit(0)
+
+
+def _gather(connections: list[Connection], progress: Progress | None) -> list[object]:
+    results: dict[Connection, object] = {}
+    shares = dict.fromkeys(connections, (0, 0))
+    while len(results) < len(connections):
+        for one in wait([each for each in connections if each not in results]):
+            connection = cast("Connection", one)
+            try:
+                kind, value = connection.recv()
+            except EOFError:
+                raise WorkerError(
+                    "a worker of the analysis was killed, perhaps for want of memory; "
+                    "lint fewer targets at once"
+                ) from None
+            if kind == "answer":
+                results[connection] = value
+            elif kind == "error":
+                raise value
+            elif progress is not None:
+                shares[connection] = value
+                done, of = zip(*shares.values(), strict=True)
+                progress(sum(done), sum(of))
+    return [results[one] for one in connections]
