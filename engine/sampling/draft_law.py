@@ -13,7 +13,7 @@ from dataclasses import InitVar, dataclass
 from typing import Annotated, Self
 
 import torch
-from jaxtyping import Float32, Float64, Int64
+from jaxtyping import Float, Float32, Float64, Int64
 from torch import Tensor
 
 from engine.errors import EngineError
@@ -127,7 +127,7 @@ class TreeLaw(DraftLaw):
 
 @contract
 def draw_root(
-    logits: Float32[Tensor, "bs draft_vocab"],
+    logits: Float[Tensor, "bs draft_vocab"],
     controls: BatchControls,
     coins_BK: Float64[Tensor, "bs topk"],
     draw: Draw | None = None,
@@ -142,7 +142,7 @@ def draw_root(
 
 @contract
 def draw_step(
-    logits: Float32[Tensor, "bs*topk draft_vocab"],
+    logits: Float[Tensor, "bs*topk draft_vocab"],
     controls: BatchControls,
     coins_RK: Float64[Tensor, "bs*topk topk"],
     draw: Draw | None = None,
