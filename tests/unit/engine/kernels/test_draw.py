@@ -75,7 +75,6 @@ def test_no_rows(device: str) -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("rows", [1, 8, 160])
 def test_a_real_vocabulary(rows: int) -> None:
     logits, law = laws(max(rows, 3), 128256, peaked=2.0, device="cuda")

@@ -75,7 +75,6 @@ def test_no_requests(device: str, dtype: torch.dtype) -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("rows", [1, 8, 32])
 @pytest.mark.parametrize(("width", "depth"), [(5, 5), (16, 4), (60, 5)])
 def test_real_sizes(rows: int, width: int, depth: int) -> None:

@@ -39,7 +39,6 @@ def test_more_candidates_than_tokens(draw: Callable[..., Tensor]) -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("rows", [1, 8, 256])
 def test_children_of_a_real_vocabulary(rows: int) -> None:
     logits = torch.randn(rows, 128256, device="cuda", generator=torch.Generator("cuda"))

@@ -180,7 +180,6 @@ def test_a_frontier_of_ties_keeps_its_order(device: str) -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("rows", [1, 8, 32])
 @pytest.mark.parametrize("shape", [(1, 4, 5), (4, 3, 16), (8, 5, 60), (10, 6, 64)], ids=str)
 def test_real_sizes(shape: tuple[int, int, int], rows: int) -> None:
