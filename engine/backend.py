@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -80,8 +79,9 @@ def _check_triton(config: EngineConfig) -> None:
             f"backend={config.backend!r} takes the Triton kernels for device={config.device!r} "
             "and Triton is not installed; install triton or use backend='torch'"
         )
-    interpreted = os.environ.get("TRITON_INTERPRET") == "1"
-    if not config.device.startswith("cuda") and not interpreted:
+    from triton import knobs
+
+    if not config.device.startswith("cuda") and not knobs.runtime.interpret:
         raise EngineError(
             f"backend='triton' and device={config.device!r}: the kernels run on CUDA, and on a CPU "
             "only in Triton's interpreter; use device='cuda' or set TRITON_INTERPRET=1"

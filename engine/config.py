@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal, Self
@@ -67,9 +68,7 @@ class EngineConfig(BaseModel):
     @classmethod
     def _registered(cls, name: str) -> str:
         if name not in PROPOSERS:
-            near = get_close_matches(name, PROPOSERS, n=1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
-            raise ValueError(f"{name!r} is not known; {hint}choose one of {', '.join(PROPOSERS)}")
+            raise ValueError(f"{name!r} is not known; {_choices(name, PROPOSERS)}")
         return name
 
     @model_validator(mode="after")
@@ -105,6 +104,8 @@ class EngineConfig(BaseModel):
             first = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"])
             message = str(first["msg"]).removeprefix("Value error, ")
+            if first["type"] == "extra_forbidden":
+                message = f"no such setting; {_choices(where, cls.model_fields)}"
             raise EngineError(f"{where}: {message}" if where else message) from None
         _check_device(config.device)
         return config
@@ -152,6 +153,14 @@ class EngineConfig(BaseModel):
 def _drafts(proposer: type[Proposer]) -> bool:
     """Whether it works with a draft model."""
     return proposer.models not in ("none", "ngram")
+
+
+def _choices(name: str, names: Iterable[str]) -> str:
+    """What to write for an unknown name: the nearest one, and all there are."""
+    names = list(names)
+    near = get_close_matches(name, names, n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"{hint}choose one of {', '.join(names)}"
 
 
 def _check_device(name: str) -> None:

@@ -60,7 +60,7 @@ def test_kernels_on_a_cpu_need_the_interpreter(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     with pytest.raises(EngineError, match="use device='cuda' or set TRITON_INTERPRET=1"):
         Backend.of(config_of(backend="triton"))
-    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    monkeypatch.setenv("TRITON_INTERPRET", "true")
     assert Backend.of(config_of(backend="triton", batch_invariant=True)) == Backend(
         kernels=True, invariant=True
     )
