@@ -36,7 +36,7 @@ def llm() -> LLM:
         ["a", 5],
         [{1: 2}],
         [{1, 2}],
-        [iter([1, 2])],
+        pytest.param([iter([1, 2])], id="an iterator in a list"),
         [5, "a"],
         [b"ab"],
         torch.tensor([1, 2]),
