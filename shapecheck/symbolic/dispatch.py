@@ -16,6 +16,7 @@ from shapecheck.symbolic.dtypes import check_dtypes
 from shapecheck.symbolic.gaps import check_gaps
 from shapecheck.symbolic.operands import leaves, sizes, tensors
 from shapecheck.symbolic.recorder import Recorder
+from shapecheck.symbolic.repeats import Repeats
 from shapecheck.symbolic.shape_env import Operator, is_composite, is_kernel
 from shapecheck.symbolic.stub import Stub, stub_name
 
@@ -60,10 +61,11 @@ class CallMode(TorchFunctionMode):
 class OperatorMode(TorchDispatchMode):
     """Checks of every operator what fake kernels leave unchecked: sizes, dtypes, id domains."""
 
-    def __init__(self, recorder: Recorder, domains: Domains) -> None:
+    def __init__(self, recorder: Recorder, domains: Domains, repeats: Repeats) -> None:
         super().__init__()  # pyright: ignore[reportUnknownMemberType]  # torch leaves it untyped
         self._recorder = recorder
         self._domains = domains
+        self._repeats = repeats
 
     def __torch_dispatch__(
         self,
@@ -90,7 +92,7 @@ class OperatorMode(TorchDispatchMode):
                 return _equal(self._recorder, args)
             check_gaps(func, args, kwargs, self._recorder)
             check_dtypes(func, args, kwargs, self._recorder)
-            result = func(*args, **kwargs)
+            result = self._repeats.run(func, args, kwargs)
             self._domains.follow(func, args, kwargs, result)
             return result
 

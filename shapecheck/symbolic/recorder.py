@@ -60,12 +60,15 @@ class Recorder:
     _answers: dict[Expression, bool] = field(default_factory=dict[Expression, bool])
     _visits: Counter[tuple[str, int]] = field(default_factory=Counter[tuple[str, int]])
     _data: set[Expression] = field(default_factory=set[Expression])
+    # What the operator in progress asked, to be asked again; None when it asked about data.
+    asked: list[tuple[Expression, Question | None]] | None = None
 
     # -- what torch asks ---------------------------------------------------------------------
 
     def truth(self, expr: Expression, question: Question) -> bool:
         """The answer by the hints; an equality that holds by coincidence becomes evidence."""
         if not self._data.isdisjoint(expr.free_symbols):
+            self.asked = None
             return self._truth_of_data(expr, question)
         answer = self._answers.get(expr)
         if answer is None:
@@ -75,6 +78,8 @@ class Recorder:
             operation.refused.append(expr)
         if len(expr.free_symbols) < 2 or self._is_layout(question):
             return answer
+        if self.asked is not None:
+            self.asked.append((expr, question))
         equations = self.judge.equations(expr, answer)
         if soft and equations:
             # Who can do without the answer asks again, with _check, if it matters.
@@ -87,7 +92,10 @@ class Recorder:
     def number(self, expr: Expression) -> int | float:
         """The number of a size at a place that needs one; the place is listed."""
         site = current_site()
+        if self.asked is not None:
+            self.asked.append((expr, None))
         if not self._data.isdisjoint(expr.free_symbols):
+            self.asked = None
             # The number that checks of data let pass most often: not negative, not more than one.
             self.evidence.data_hints.append(DataHint(site=site, answer=True))
             return 1
@@ -108,6 +116,7 @@ class Recorder:
     def data_size(self, symbol: Expression, *, kind: str) -> None:
         """A size that depends on data gets a small number, never a name."""
         self._data.add(symbol)
+        self.asked = None
         self.judge.guess(symbol, 1 if kind == "bool" else 2)
 
     # -- what the dispatch modes tell --------------------------------------------------------
@@ -218,6 +227,7 @@ class Recorder:
 
         A branch that only raises is never taken.
         """
+        self.asked = None
         site = current_site()
         guard = guard_at(site.file, site.line)
         if guard in (Guard.ASSERT, Guard.REFUSE):

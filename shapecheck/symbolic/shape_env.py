@@ -22,6 +22,7 @@ import torch
 
 from shapecheck.errors import ShapecheckError
 from shapecheck.symbolic.expressions import Expression
+from shapecheck.symbolic.size_arithmetic import remembered
 
 _REMEDY = "install a torch of the tested range, pip install 'torch-shapecheck[engine]'"
 
@@ -33,8 +34,10 @@ try:
     from torch._subclasses.fake_tensor import (
         DataDependentOutputException,
         DynamicOutputShapeException,
+        FakeTensor,
         FakeTensorMode,
         UnsupportedOperatorException,
+        in_kernel_invocation_manager,
     )
     from torch.fx.experimental.sym_node import SymNode
     from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
@@ -62,6 +65,9 @@ class Question(NamedTuple):
     from_kernel: bool = False
 
 
+_LAID_OUT = Question(about_layout=True)
+
+
 class Listener(Protocol):
     """Who answers what the traced code asks about sizes."""
 
@@ -84,6 +90,17 @@ class RecordingShapeEnv(ShapeEnv):
     def __init__(self, listener: Listener) -> None:
         super().__init__(specialize_zero_one=False, duck_shape=False)
         self._listener = listener
+        self.mode: FakeTensorMode | None = None
+        self._rebuilding = False
+
+    @contextmanager
+    def rebuilding(self) -> Generator[None]:
+        """In the block a known result is laid out again: its questions are about layout."""
+        self._rebuilding = True
+        try:
+            yield
+        finally:
+            self._rebuilding = False
 
     def evaluate_expr(
         self,
@@ -99,7 +116,8 @@ class RecordingShapeEnv(ShapeEnv):
         if orig_expr.is_number or orig_expr in (sympy.true, sympy.false):
             return orig_expr
         if isinstance(orig_expr, (sympy.Rel, sympy.logic.boolalg.BooleanFunction)):
-            return sympy.sympify(self._listener.truth(orig_expr, _question(fallback_value)))
+            question = _LAID_OUT if self._rebuilding else _question(fallback_value)
+            return sympy.sympify(self._listener.truth(orig_expr, question))
         return sympy.sympify(self._listener.number(orig_expr))
 
     def guard_or_defer_runtime_assert(  # pyright: ignore[reportIncompatibleVariableOverride]  # the base is wrapped in an lru_cache
@@ -108,7 +126,8 @@ class RecordingShapeEnv(ShapeEnv):
         """Deferring would hide the question, so it is answered at once."""
         if orig_expr in (sympy.true, sympy.false):
             return bool(orig_expr)
-        return self._listener.truth(orig_expr, Question(required=True))
+        question = _LAID_OUT if self._rebuilding else Question(required=True)
+        return self._listener.truth(orig_expr, question)
 
     def create_unbacked_symint(self, source: object = None) -> torch.SymInt:
         """torch's data-dependent size, announced to the listener."""
@@ -173,10 +192,10 @@ def _question(fallback: bool | None) -> Question:
 @contextmanager
 def fake_tensors(env: RecordingShapeEnv) -> Generator[None]:
     """In the block tensors are fake, over `env`; composite operators keep symbols symbols."""
-    mode = FakeTensorMode(shape_env=env, allow_non_fake_inputs=True)
+    mode = env.mode = FakeTensorMode(shape_env=env, allow_non_fake_inputs=True)
     mode.cache_enabled = False  # it would answer for repeated sites
     # Some C++ compositions read plain sizes, which would make numbers of all symbols.
-    with enable_python_dispatcher(), mode:
+    with remembered(), enable_python_dispatcher(), mode:
         yield
 
 
@@ -194,6 +213,69 @@ def storage_key(tensor: torch.Tensor) -> tuple[int, torch.UntypedStorage]:
     """What all views of one memory share, and the object that keeps the key from being reused."""
     storage = tensor.untyped_storage()
     return storage._cdata, storage
+
+
+class Layout(NamedTuple):
+    """What a fake kernel knows of a tensor; `key` compares, the rest is to make another one."""
+
+    key: tuple[object, ...]
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+
+
+def layout(tensor: torch.Tensor) -> Layout:
+    """Sizes, strides and offset as expressions, and what else an operator may look at."""
+    sizes, strides, offset = tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset()
+    key = (
+        tensor.dtype,
+        tensor.device,
+        tensor.requires_grad,
+        tensor.is_inference(),
+        tuple(map(_raw, sizes)),
+        tuple(map(_raw, strides)),
+        _raw(offset),
+    )
+    return Layout(key, sizes, strides, offset)
+
+
+def _raw(size: int | torch.SymInt) -> object:
+    return size.node.expr if isinstance(size, torch.SymInt) else size
+
+
+def laid_out(made: Layout, env: RecordingShapeEnv, over: torch.Tensor | None) -> torch.Tensor:
+    """A fake tensor of this layout, over the memory of another or over its own."""
+    mode = env.mode
+    assert mode is not None, "a layout is that of a fake tensor"
+    dtype, device = made.key[:2]
+    with env.rebuilding(), in_kernel_invocation_manager(mode):
+        empty = torch.empty_strided(
+            made.sizes, made.strides, dtype=cast(torch.dtype, dtype), device="meta"
+        )
+        if over is not None:
+            empty.set_(over.untyped_storage(), made.offset, made.sizes, made.strides)
+    return FakeTensor(mode, empty, cast(torch.device, device))
+
+
+def is_plain_fake(tensor: torch.Tensor) -> bool:
+    """Whether a layout says all there is to know: a fake tensor without values or gradients."""
+    return (
+        isinstance(tensor, FakeTensor) and tensor.constant is None and not tensor.requires_grad
+    )
+
+
+def shared_operand(func: Operator) -> int | None:
+    """What a result shares memory with: the first operand (0), nothing (-1), or it varies (None).
+
+    Operators that change a shape in place, and those that draw random numbers, vary.
+    """
+    if torch.Tag.inplace_view in func.tags or torch.Tag.nondeterministic_seeded in func.tags:
+        return None
+    schema = func._schema
+    shared = [number for number, one in enumerate(schema.arguments) if one.alias_info is not None]
+    if not shared:
+        return -1 if all(one.alias_info is None for one in schema.returns) else None
+    return 0 if shared == [0] and len(schema.returns) == 1 else None
 
 
 def is_kernel(func: Operator) -> bool:
@@ -235,6 +317,7 @@ _EXPECTED = (
     (SymNode, "guard_bool", ()),
     (SymNode, "expect_true", ()),
     (FakeTensorMode, "dispatch", ()),
+    (FakeTensor, "__new__", ("fake_mode", "elem", "device")),
     (torch.compiler, "set_stance", ()),
     (torch._C, "_dispatch_has_kernel", ()),
     (torch._C, "_dispatch_has_kernel_for_dispatch_key", ()),

@@ -27,6 +27,7 @@ from shapecheck.symbolic.loader import SourceTree
 from shapecheck.symbolic.model_config import with_sizes
 from shapecheck.symbolic.parties import Parties
 from shapecheck.symbolic.recorder import Recorder
+from shapecheck.symbolic.repeats import Repeats
 from shapecheck.symbolic.report import Allowed, Report, build_report
 from shapecheck.symbolic.shape_env import (
     RecordingShapeEnv,
@@ -234,7 +235,7 @@ class Trace:
             # Compiled code would hide the lines that ask.
             stack.enter_context(torch.compiler.set_stance("force_eager"))
             stack.enter_context(fake_tensors(self._env))
-            stack.enter_context(OperatorMode(self.recorder, self.domains))
+            stack.enter_context(OperatorMode(self.recorder, self.domains, Repeats(self.recorder, self._env)))
             stack.enter_context(CallMode(self.recorder))
             stack.enter_context(self.contracts.held())
             try:
