@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import engine.vocabulary  # noqa: F401  declares the engine's own axis names
@@ -12,7 +12,8 @@ from engine.models.config import ModelConfig
 from engine.models.eagle import Eagle1, Eagle3
 from engine.models.eagle_config import EagleConfig
 from engine.models.llama import CausalLM
-from shapecheck import Dims
+from engine.models.weights import WeightSlot
+from shapecheck import Dims, check_shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +79,13 @@ def _raw(config: ModelConfig) -> Mapping[str, object]:
         sizes["draft_vocab_size"] = config.draft_vocab
         sizes["target_hidden_size"] = config.target_hidden
     return {**config.raw, **sizes}
+
+
+def check_weights(dims: Dims, slots: Iterable[WeightSlot]) -> None:
+    """Every weight has the axes that its slot names; ShapeContractError names the one it has not."""
+    for slot in slots:
+        shape = " ".join(axis.name for axis in slot.axes)
+        check_shape(slot.destination, shape, dims, name=slot.name)
 
 
 def check_target(dims: Dims, model: CausalLM) -> None:

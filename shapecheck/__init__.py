@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from shapecheck.markers import dtype, ids, phase
     from shapecheck.runtime import (
         carrier,
+        check_shape,
         contract,
         enable,
         graph_buffers,
@@ -27,6 +28,7 @@ __all__ = [
     "ShapeContractError",
     "ShapecheckError",
     "carrier",
+    "check_shape",
     "contract",
     "declare",
     "dtype",
@@ -46,6 +48,7 @@ _HOME = {
     "ShapeContractError": "shapecheck.errors",
     "ShapecheckError": "shapecheck.errors",
     "carrier": "shapecheck.runtime",
+    "check_shape": "shapecheck.runtime",
     "contract": "shapecheck.runtime",
     "declare": "shapecheck.dims",
     "dtype": "shapecheck.markers",

@@ -19,9 +19,10 @@ class DtypeOf:
 
 @dataclass(frozen=True, slots=True)
 class IdsOf:
-    """The values are token ids of this model's vocabulary."""
+    """The values are token ids of this model's vocabulary, or `pad` where there is none."""
 
     model: Model
+    pad: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +43,14 @@ def dtype(model: Model) -> DtypeOf:
     return DtypeOf(_model(model, "dtype"))
 
 
-def ids(model: Model) -> IdsOf:
-    """Mark token ids of the target's or the draft's vocabulary; raises ContractTextError."""
-    return IdsOf(_model(model, "ids"))
+def ids(model: Model, *, pad: int | None = None) -> IdsOf:
+    """Mark token ids of the target's or the draft's vocabulary; raises ContractTextError.
+
+    `pad` is the one value beside the ids that stands for no token: `ids("draft", pad=-1)`.
+    """
+    if pad is not None and (type(pad) is not int or pad >= 0):
+        raise ContractTextError(f"ids(pad={pad!r}): a pad is no id; write a negative number")
+    return IdsOf(_model(model, "ids"), pad)
 
 
 def phase(name: str) -> InPhase:

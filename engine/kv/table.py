@@ -14,8 +14,9 @@ from torch import Tensor
 import engine.vocabulary  # noqa: F401  declares the engine's own axis names
 from engine.errors import EngineError
 from engine.kv.allocate import zeros
+from engine.kv.slots import PAD_SLOT
 from engine.transfer import to_device
-from shapecheck import contract
+from shapecheck import contract, invariant
 
 PAD_ROW = 0
 
@@ -78,3 +79,9 @@ class RequestTable:
     ) -> Int64[Tensor, "bs window"]:
         """(B,) rows and (B, W) positions -> (B, W) slot ids, on the device."""
         return self.slots_PM[rows_B[:, None], columns_BW]
+
+
+@invariant(RequestTable.columns_of)
+def columns_are_leased(rows_B: Tensor, result: Tensor) -> Tensor:
+    """Every column that a request reads or writes holds a slot; only the pad row has none."""
+    return (result != PAD_SLOT) | (rows_B == PAD_ROW)[:, None]

@@ -23,7 +23,7 @@ class HotVocab:
     """
 
     hot: Annotated[Int64[Tensor, "draft_vocab"], ids("target")]
-    cold: Int64[Tensor, "target_vocab"]
+    cold: Annotated[Int64[Tensor, "target_vocab"], ids("draft", pad=-1)]
     is_whole: bool
 
     @classmethod

@@ -5,6 +5,7 @@ from shapecheck.runtime.carrier import carrier
 from shapecheck.runtime.decorator import contract
 from shapecheck.runtime.enable import enable
 from shapecheck.runtime.invariant import invariant
+from shapecheck.runtime.single import check_shape
 from shapecheck.runtime.stats import stats
 
-__all__ = ["carrier", "contract", "enable", "graph_buffers", "invariant", "stats"]
+__all__ = ["carrier", "check_shape", "contract", "enable", "graph_buffers", "invariant", "stats"]

@@ -266,11 +266,12 @@ class Emitter:
     def _values(self, opened: Opened) -> None:
         """Emit what reads data: the range of token ids, and the invariants of carriers."""
         for value in opened.tensors:
-            model = as_tensor(value.spec).ids_of
+            spec = as_tensor(value.spec)
+            model = spec.ids_of
             if model is not None and self.numbers.dims is not None:
                 size = self.numbers.dims[f"{model}_vocab"]
                 site = self.reporter.site(Site(path=value.path, wanted=f"{model}_vocab"))
-                self.text.line(self.fail("ids", site, value.code, size))
+                self.text.line(self.fail("ids", site, value.code, size, spec.ids_pad))
         for value, contract in opened.carriers:
             for invariant in contract.invariants:
                 site = self.reporter.site(Site(path=value.path, wanted=invariant.__name__))

@@ -28,25 +28,29 @@ class Values:
         site: int,
         tensor: Tensor,
         size: int,
+        pad: int | None,
         bound: Mapping[str, object],
         at: tuple[int, ...],
     ) -> None:
-        """Token ids lie in [0, size); raises ShapeContractError (SHP305) naming the extremes."""
+        """Token ids lie in [0, size) or are `pad`; else ShapeContractError (SHP305) names which."""
         if capturing() or not readable(tensor) or tensor.numel() == 0:
             return
         whole = tensor.long()  # torch finds no extremes of most unsigned dtypes
+        if pad is not None:
+            whole = whole.where(whole != pad, 0)
         low, high = int(whole.min()), int(whole.max())
         if low >= 0 and high < size:
             return
         place = self._reporter.sites[site]
         wrong = low if low < 0 else high
         found = f"{low} to {high}" if low != high else low
+        besides = "" if pad is None else f" or are {pad}"
         self._reporter.relation(
             place.path.format(*at),
             "SHP305",
-            f"ids lie in [0, {place.wanted}={size}), got {wrong}",
+            f"ids lie in [0, {place.wanted}={size}){besides}, got {wrong}",
             [
-                f"expected ids in [0, {place.wanted}={size})      got {found}",
+                f"expected ids in [0, {place.wanted}={size}){besides}      got {found}",
                 "map ids between the vocabularies where they change hands",
             ],
             bound,

@@ -203,8 +203,8 @@ def _marked(spec: Spec, marks: tuple[object, ...], where: str) -> Spec:
         match mark:
             case DtypeOf(model=model):
                 spec = _on_tensors(spec, where, "dtype", dtype_of=model)
-            case IdsOf(model=model):
-                spec = _on_tensors(spec, where, "ids", ids_of=model)
+            case IdsOf(model=model, pad=pad):
+                spec = _on_tensors(spec, where, "ids", ids_of=model, ids_pad=pad)
             case InPhase(name=name) if phase is None:
                 phase = name
             case str():  # documentation for readers

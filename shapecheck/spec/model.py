@@ -25,6 +25,7 @@ class TensorSpec:
     dtypes: tuple[str, ...] | None
     dtype_of: Model | None = None
     ids_of: Model | None = None
+    ids_pad: int | None = None
 
     def __str__(self) -> str:
         dtype = f"{self.dtype_of} dtype" if self.dtype_of else self.kind

@@ -16,6 +16,7 @@ from shapecheck.runtime.buffers import Filling, copy_in, fill, pairs_of, reporte
 from shapecheck.runtime.carrier import check
 from shapecheck.runtime.generators import drive, drive_async
 from shapecheck.runtime.pairs import refuse_values
+from shapecheck.runtime.single import check_shape, shape_spec
 from shapecheck.runtime.stats import Tally
 from shapecheck.runtime.table import bare_functions
 from shapecheck.spec import CarrierSpec, ContractSpec, FunctionContract, Spec, watching
@@ -41,6 +42,7 @@ class Contracts:
         try:
             self._standins.put(check, lambda _: self._check)
             self._standins.put(fill, lambda _: self._fill)
+            self._standins.put(check_shape, lambda _: self._check_shape)
             with bare_functions(), watching(self._hold):
                 yield
         finally:
@@ -105,6 +107,11 @@ class Contracts:
         """What `carrier.check(dims)` does in a trace."""
         boundary = self._open(dims, f"{_short(type(carrier))}.check", phase)
         boundary.check([Held(carrier, "carrier", CarrierSpec(cls=type(carrier)))])
+
+    def _check_shape(self, tensor: object, shape: str, dims: Dims, *, name: str) -> None:
+        """What `check_shape` does in a trace."""
+        boundary = self._open(dims, "check_shape", None)
+        boundary.check([Held(tensor, name, shape_spec(shape))])
 
     def _fill(self, buffers: object, live: object) -> None:
         """What `buffers.fill(live)` does in a trace: every pair is judged, then copied."""

@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from shapecheck.symbolic.domains import Domains
-from shapecheck.symbolic.dtypes import check_dtypes
+from shapecheck.symbolic.dtypes import check_dtypes, follow_promotion
 from shapecheck.symbolic.gaps import check_gaps
 from shapecheck.symbolic.operands import leaves, sizes, tensors
 from shapecheck.symbolic.recorder import Recorder
@@ -94,6 +94,7 @@ class OperatorMode(TorchDispatchMode):
             check_dtypes(func, args, kwargs, self._recorder)
             result = self._repeats.run(func, args, kwargs)
             self._domains.follow(func, args, kwargs, result)
+            follow_promotion(func, args, kwargs, result, self._recorder)
             return result
 
         return run

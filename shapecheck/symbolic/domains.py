@@ -81,7 +81,7 @@ _KEEPS: frozenset[object] = frozenset(
     {
         _aten.cat, _aten.stack, _aten.where, _aten._to_copy, _aten.clone, _aten.repeat,
         _aten.masked_fill, _aten.repeat_interleave, _aten.copy, _aten.flip, _aten.roll,
-        _aten.constant_pad_nd, _aten.masked_select,
+        _aten.constant_pad_nd, _aten.masked_select, _aten.clamp, _aten.clamp_min, _aten.clamp_max,
     }
 )  # fmt: skip
 _RANGES: frozenset[object] = frozenset({_aten.arange, _aten.randint})

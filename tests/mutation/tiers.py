@@ -63,6 +63,7 @@ def cases() -> Mapping[str, Any]:
             hints={"padded_bs": 6, "num_steps": 2},
         ),
         "eagle3 drawn": Case(algorithm="eagle3", topk=2, drafting="drawn", layers=1, hints=short),
+        "eagle3 chain": Case(algorithm="eagle3", drafting="drawn", layers=1, hints=short),
         "ngram": Case(algorithm="ngram", penalties=True, narrow=False),
         "standalone chain": Case(
             algorithm="standalone", drafting="drawn", graphs=True, hints={**short, "padded_bs": 6}

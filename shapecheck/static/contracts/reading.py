@@ -144,11 +144,16 @@ def _read_mark(node: ast.expr, marks: _Marks, place: Place) -> None:
 
 
 def _text_argument(node: ast.expr) -> str | None:
-    if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
+    if isinstance(node, ast.Call) and len(node.args) == 1 and not _more_keywords(node):
         given = node.args[0]
         if isinstance(given, ast.Constant) and isinstance(given.value, str):
             return given.value
     return None
+
+
+def _more_keywords(node: ast.Call) -> bool:
+    """Whether the mark says more than a text and, for ids, the value that stands for none."""
+    return any(one.arg != "pad" or annotation_head(node.func) != "ids" for one in node.keywords)
 
 
 def _case(node: ast.expr, marks: _Marks, place: Place) -> Case | None:

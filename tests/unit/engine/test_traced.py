@@ -18,6 +18,7 @@ CASES = (
     Case(algorithm="eagle", topk=2),
     Case(algorithm="eagle3", topk=2, graphs=True, hints=_GRAPHS),
     Case(algorithm="eagle3", topk=2, drafting="drawn", hints=_SMALL),
+    Case(algorithm="eagle3", drafting="drawn", hints=_SHORT),
     Case(algorithm="eagle3", topk=2, hints={**_SMALL, "bs": 0}),
     Case(algorithm="eagle3", topk=2, hints={**_SMALL, "bs": 1}),
     Case(algorithm="eagle3", topk=2, setting="draft wider"),

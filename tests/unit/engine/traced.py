@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
+from typing import TypeVar
 from unittest.mock import patch
 
 import torch
@@ -35,6 +36,7 @@ from engine.tokenizer import ByteTokenizer
 from shapecheck import Dims
 from shapecheck.symbolic import Report, Trace, trace
 
+Model = TypeVar("Model", bound=torch.nn.Module)
 # Rotary positions and table columns; more than any request here has.
 _LENGTH = 64
 # What the config says is also what the engine allocates: no symbol, but the same number.
@@ -216,7 +218,16 @@ def _sampling(t: Trace, case: Case) -> BatchSampling:
     flags = {"all_greedy": not drawn, "truncates": drawn, "penalises": case.penalties}
     controls = t.make(BatchControls, fields=flags)
     counts = t.make(TokenCounts) if case.penalties else None
+    if case.penalties:
+        _count(t)
     return BatchSampling(controls=controls, counts=counts)
+
+
+def _count(t: Trace) -> None:
+    """Histories are counted on the host, for every request of a batch."""
+    histories = [[1, 2]] * int(t.size("bs"))
+    vocab = t.size("target_vocab")
+    TokenCounts.of(histories, histories, target_vocab=vocab, device=torch.device("cpu"))
 
 
 def _engine(t: Trace, case: Case, config: EngineConfig, pair: ModelPair) -> Engine:
@@ -235,7 +246,7 @@ def _engine(t: Trace, case: Case, config: EngineConfig, pair: ModelPair) -> Engi
 def _pair(t: Trace, target: ModelConfig, draft: ModelConfig | None) -> ModelPair:
     aux = draft.aux_layers if isinstance(draft, EagleConfig) else ()
     model = CausalLM(t.config(target, "target"), aux_layers=aux, length=_LENGTH)
-    model = model.to(t.dtype("target"))
+    _cast(model, t.dtype("target"))
     return ModelPair(target=model, draft=_draft(t, draft, model), tokenizer=ByteTokenizer())
 
 
@@ -244,7 +255,7 @@ def _draft(t: Trace, draft: ModelConfig | None, target: CausalLM) -> DraftModel 
         return None
     if not isinstance(draft, EagleConfig):
         model = CausalLM(t.config(draft, "draft"), role="draft", length=_LENGTH)
-        return StandaloneDraft(model.to(t.dtype("draft")))
+        return StandaloneDraft(_cast(model, t.dtype("draft")))
     sizes = {
         "vocab": "target_vocab",
         "draft_vocab": "draft_vocab",
@@ -252,10 +263,17 @@ def _draft(t: Trace, draft: ModelConfig | None, target: CausalLM) -> DraftModel 
     }
     config = t.config(draft, "draft", **sizes)
     if draft.version == "eagle":
-        return Eagle1(config, target, length=_LENGTH).to(t.dtype("draft"))
-    head = Eagle3(config, target, length=_LENGTH).to(t.dtype("draft"))
+        return _cast(Eagle1(config, target, length=_LENGTH), t.dtype("draft"))
+    head = _cast(Eagle3(config, target, length=_LENGTH), t.dtype("draft"))
     t.offset(head.d2t, "draft_vocab", "target_vocab")
     return head
+
+
+def _cast(model: Model, dtype: torch.dtype) -> Model:
+    """As the engine's own loader does it: parameters alone, the tables of angles stay float32."""
+    for parameter in model.parameters():
+        parameter.data = parameter.data.to(dtype)
+    return model
 
 
 def _draft_config(config: EngineConfig, target: ModelConfig) -> ModelConfig | None:
