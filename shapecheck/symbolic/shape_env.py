@@ -259,9 +259,7 @@ def laid_out(made: Layout, env: RecordingShapeEnv, over: torch.Tensor | None) ->
 
 def is_plain_fake(tensor: torch.Tensor) -> bool:
     """Whether a layout says all there is to know: a fake tensor without values or gradients."""
-    return (
-        isinstance(tensor, FakeTensor) and tensor.constant is None and not tensor.requires_grad
-    )
+    return isinstance(tensor, FakeTensor) and tensor.constant is None and not tensor.requires_grad
 
 
 def shared_operand(func: Operator) -> int | None:

@@ -235,7 +235,9 @@ class Trace:
             # Compiled code would hide the lines that ask.
             stack.enter_context(torch.compiler.set_stance("force_eager"))
             stack.enter_context(fake_tensors(self._env))
-            stack.enter_context(OperatorMode(self.recorder, self.domains, Repeats(self.recorder, self._env)))
+            stack.enter_context(
+                OperatorMode(self.recorder, self.domains, Repeats(self.recorder, self._env))
+            )
             stack.enter_context(CallMode(self.recorder))
             stack.enter_context(self.contracts.held())
             try:

@@ -24,6 +24,7 @@ from engine.models.eagle_config import EagleConfig, Version, eagle_config
 from engine.models.pair import ModelPair, load_pair
 from engine.sampling import SamplingParams
 from shapecheck import ShapeContractError
+from tests.mutation.crossings import Crossings, overheard
 
 _VOCAB = 258
 _TREE: Mapping[str, object] = {"topk": 2, "num_steps": 4, "num_draft_tokens": 8}
@@ -95,16 +96,17 @@ def outcomes() -> Outcome:
     return found
 
 
-def signatures() -> Iterator[tuple[str, str, str]]:
-    """By engine, how its run ends, and the shapes and dtypes of all operations of its first turn.
+def signatures() -> Iterator[tuple[str, str, str, str]]:
+    """By engine, how its run ends, the operations of its first turn, and what crossed in all.
 
-    The second is one hash. No value of a tensor decides a shape there: another hash is another
-    size, rank or dtype.
+    The second is one hash of their shapes and dtypes: no value of a tensor decides a shape there,
+    so another hash is another size, rank or dtype. The third is one of all that crossed contracts.
     """
     for name, (settings, params) in _engines().items():
-        shapes = _Shapes()
-        said = _outcome(partial(_run, settings, params, shapes))
-        yield name, said, shapes.digest()
+        shapes, crossings = _Shapes(), Crossings()
+        with overheard(crossings):
+            said = _outcome(partial(_run, settings, params, shapes))
+        yield name, said, shapes.digest(), crossings.digest()
 
 
 def _outcome(run: Callable[[], None]) -> str:
@@ -188,7 +190,10 @@ def _sizes(hidden: int, heads: int, kv_heads: int) -> dict[str, object]:
 
 
 class _Shapes(TorchDispatchMode):
-    """Counts operations by name, shapes and dtypes."""
+    """Counts operations by name, shapes and dtypes.
+
+    An elementwise one that changes neither is left out: one more or less of them is another value.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -198,13 +203,21 @@ class _Shapes(TorchDispatchMode):
         self, function: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> object:
         result = function(*args, **(kwargs or {}))
-        self._counts[function, _described(args), _described(result)] += 1
+        given, made = _described(args), _described(result)
+        if not (torch.Tag.pointwise in function.tags and _keeps(given, made)):
+            self._counts[function, given, made] += 1
         return result
 
     def digest(self) -> str:
         """Another digest is another list of operations; their order does not count."""
         lines = sorted(f"{count}x {one}" for one, count in self._counts.items())
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def _keeps(given: object, made: object) -> bool:
+    """Whether every operand has the shape and dtype of the one result, numbers left aside."""
+    assert isinstance(given, tuple), "positional arguments"
+    return all(one is None or one == made for one in given)
 
 
 def _described(value: object) -> object:

@@ -32,13 +32,15 @@ def kind(one: Record) -> str:
     """Whether the mutant counts: "counted", or why it does not.
 
     `equivalent`: every operation of a turn had the shapes and dtypes of the unmutated engine, and
-    the rule is none of ids: what it changes are values or names. `broken`: Python stops it.
+    the rule is none of ids: what it changes are values or names. `internal`: the load run ends as
+    ever, and every tensor that crosses a contract in it is the same, bit for bit. `broken`: Python
+    stops it.
     """
     if is_broken(str(one["off"])):
         return "broken"
     if not one["changes"] and _CHANGES[str(one["rule"])] != "vocabulary":
         return "equivalent"
-    return "counted"
+    return "counted" if one["crosses"] or not is_silent(one) else "internal"
 
 
 def is_broken(off: str) -> bool:
@@ -74,6 +76,8 @@ def document(
         "counted": _shares(counted),
         "silent": _shares(one for one in counted if is_silent(one)),
         "held back": {"rule": HELD_BACK, **_shares(held)},
+        "internal": _shares(kinds["internal"]),
+        "counted and internal": _shares([*counted, *kinds["internal"]]),
         "rules": {
             rule.name: _shares(one for one in kinds["counted"] if one["rule"] == rule.name)
             for rule in RULES
@@ -87,7 +91,8 @@ def document(
     }
 
 
-_KINDS = ("counted", "equivalent", "broken")
+_ROWS = ("counted", "silent", "held back", "internal", "counted and internal")
+_KINDS = ("counted", "internal", "equivalent", "broken")
 
 
 def _is_clean(base: Record) -> bool:
@@ -145,7 +150,7 @@ def text(found: Mapping[str, object]) -> str:
     ]
     rules = found["rules"]
     assert isinstance(rules, dict), "document() made it"
-    rows = {name: found[name] for name in ("counted", "silent", "held back")} | rules
+    rows = {name: found[name] for name in _ROWS} | rules
     lines += [_row(name, shares) for name, shares in rows.items()]
     survivors = found["survivors"]
     assert isinstance(survivors, list), "document() made it"

@@ -97,16 +97,17 @@ def load(root: Path, level: str) -> dict[str, str]:
 
 
 def unchecked(root: Path, expected: Mapping[str, str]) -> dict[str, object]:
-    """How the load run ends when nothing is checked, its shapes and dtypes as one hash each, and
-    whether one of those is another than `expected`."""
+    """How the load run ends when nothing is checked, its operations and what crosses as one hash
+    each, and whether one of the operations is another than `expected`."""
     _use(root, "off")
     from tests.mutation.load import signatures
 
     ends: dict[str, str] = {}
     shapes: dict[str, str] = {}
-    for name, said, digest in signatures():
-        ends[name], shapes[name] = said, digest
-    return {"ends": ends, "shapes": shapes, "changes": shapes != expected}
+    crossed: dict[str, str] = {}
+    for name, said, digest, crossings in signatures():
+        ends[name], shapes[name], crossed[name] = said, digest, crossings
+    return {"ends": ends, "shapes": shapes, "changes": shapes != expected, "crossed": crossed}
 
 
 def covered(root: Path) -> dict[str, Lines]:

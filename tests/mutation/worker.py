@@ -100,6 +100,7 @@ def judge(mutant: Mutant, root: Path, base: Record, *, cases: int) -> Record:
         "after": mutant.after,
         # What does not even import changes something.
         "changes": unchecked["changes"] if ended else True,
+        "crosses": unchecked["crossed"] != base["crossed"] if ended else True,
         "off": off,
         **said,
         "cpu_seconds": round(_spent() - spent, 1),
@@ -125,6 +126,7 @@ def baseline(root: Path) -> Record:
     return {
         "off": off["ends"],
         "shapes": off["shapes"],
+        "crossed": off["crossed"],
         "strict": forked(tiers.load, root, "strict"),
         "full": forked(tiers.load, root, "full"),
         "lint": forked(tiers.lint, root),
