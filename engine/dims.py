@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import engine.vocabulary  # noqa: F401  declares the engine's own axis names
 from engine.config import EngineConfig
-from engine.errors import CheckpointError, EngineError
+from engine.errors import WidthError
 from engine.models.config import ModelConfig
 from engine.models.eagle import Eagle1, Eagle3
 from engine.models.eagle_config import EagleConfig
@@ -39,10 +39,12 @@ def build_dims(
         num_aux=draft.num_aux if isinstance(draft, EagleConfig) and draft.aux_layers else None,
     )
     if config.models == "standalone" and dims["draft_vocab"] != dims["target_vocab"]:
-        raise EngineError(
+        raise WidthError.of(
             f"draft_vocab is {dims['draft_vocab']} ({dims.origin('draft_vocab')}) and target_vocab "
             f"is {dims['target_vocab']} ({dims.origin('target_vocab')}): ids of one table may be "
-            "missing in the other; choose a draft with as many ids"
+            "missing in the other; choose a draft with as many ids",
+            expected="target_vocab",
+            found="draft_vocab",
         )
     tail = max(config.steps() - 1, 0) * config.topk
     dims = dims.with_sizes(
@@ -82,7 +84,7 @@ def _raw(config: ModelConfig) -> Mapping[str, object]:
 
 
 def check_weights(dims: Dims, slots: Iterable[WeightSlot]) -> None:
-    """Every weight has the axes that its slot names; ShapeContractError names the one it has not."""
+    """Every weight has the axes its slot names; ShapeContractError says which one has not."""
     for slot in slots:
         shape = " ".join(axis.name for axis in slot.axes)
         check_shape(slot.destination, shape, dims, name=slot.name)
@@ -115,7 +117,9 @@ def check_draft(dims: Dims, model: CausalLM | Eagle1 | Eagle3) -> None:
 
 def _check(name: str, dims: Dims, found: int, where: str, config: ModelConfig) -> None:
     if dims[name] != found:
-        raise CheckpointError(
+        raise WidthError.of(
             f"{where} is {found} in the weights of {config.source}, and {name} is {dims[name]} "
-            f"({dims.origin(name)}); use a draft and a target that were made for each other"
+            f"({dims.origin(name)}); use a draft and a target that were made for each other",
+            expected=name,
+            found=found,
         )

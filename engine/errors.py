@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from shapecheck.errors import ShapecheckError
+from shapecheck.diagnostics.model import Diagnostic, DimPair
+from shapecheck.errors import ShapecheckError, ShapeContractError
 
 
 class EngineError(ShapecheckError):
@@ -11,6 +12,19 @@ class EngineError(ShapecheckError):
 
 class CheckpointError(EngineError):
     """A checkpoint that does not hold what its config promises, by file, tensor and dimension."""
+
+
+class WidthError(CheckpointError, ShapeContractError):
+    """Two sizes that must be equal are not: a config, a weight or the other model's config."""
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        ShapecheckError.__init__(self, diagnostic.message, diagnostic=diagnostic)
+
+    @classmethod
+    def of(cls, message: str, *, expected: object, found: object) -> WidthError:
+        """The error of a message that names both sizes and what to do."""
+        pair = DimPair(expected=str(expected), found=str(found))
+        return cls(Diagnostic(code="SHP201", name="wrong-owner", message=message, dims=pair))
 
 
 class OutOfSlots(EngineError):

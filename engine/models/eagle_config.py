@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from engine.errors import CheckpointError
+from engine.errors import CheckpointError, WidthError
 from engine.models.config import ModelConfig
 
 Version = Literal["eagle", "eagle3"]
@@ -96,7 +96,9 @@ def _check_pair(config: EagleConfig, target: ModelConfig) -> None:
         wanted["draft_vocab_size"] = (config.draft_vocab, target.vocab)
     for key, (mine, theirs) in wanted.items():
         if mine != theirs:
-            raise CheckpointError(
+            raise WidthError.of(
                 f"{config.source}: {key} is {mine}, and the target of {target.source} has "
-                f"{theirs}; use the head that was trained for this target"
+                f"{theirs}; use the head that was trained for this target",
+                expected=theirs,
+                found=mine,
             )

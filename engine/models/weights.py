@@ -11,7 +11,7 @@ from torch import Tensor
 if TYPE_CHECKING:
     from engine.models.loader.base import Checkpoint
 
-from engine.errors import CheckpointError
+from engine.errors import CheckpointError, WidthError
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,11 @@ def _check_shape(slot: WeightSlot, checkpoint: Checkpoint, source: str) -> None:
     for number, (axis, size) in enumerate(zip(slot.axes, shape, strict=False)):
         if axis.size != size:
             text += f"; dim {number}: {axis.name} is {axis.size}, the file has {size}"
-    raise CheckpointError(text + "; use the config that was saved with these weights")
+    raise WidthError.of(
+        text + "; use the config that was saved with these weights",
+        expected=[axis.size for axis in slot.axes],
+        found=list(shape),
+    )
 
 
 def _missing_text(missing: list[WeightSlot], checkpoint: Checkpoint, source: str) -> str:

@@ -24,6 +24,7 @@ from shapecheck.symbolic.provenance import (
     taint,
     taints,
 )
+from shapecheck.symbolic.rank_reads import RankRead
 from shapecheck.symbolic.shape_env import Question, expression, is_refusal
 
 # Calls that take a part of a tensor: here `n <= capacity` is a relation worth knowing.
@@ -187,6 +188,19 @@ class Recorder:
         self.evidence.add(meeting)
         for one in held:
             taint(one, consequences(broken.code, names))
+
+    def read_beyond(self, read: RankRead, site: Site) -> None:
+        """Keep the read of an axis that the tensor does not have; it ended the traced code."""
+        self.evidence.add(
+            Meeting(
+                code="SHP203",
+                text=f"{read.source} is {self.shape(read.tensor)}, and {read.wanted}",
+                names=self.names(read.tensor),
+                site=site,
+                origins=self.origins([read.tensor]),
+                tainted=bool(taints([read.tensor])),
+            )
+        )
 
     def describe_operands(
         self, operation: Operation, names: frozenset[str]

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from shapecheck.symbolic.expressions import Expression
     from shapecheck.symbolic.recorder import Recorder
 
-_PLAIN = (int, float, bool, str, type(None), torch.dtype, torch.device, torch.layout)
-_PLAIN += (torch.memory_format,)
+_PLAIN = (
+    int, float, bool, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format
+)  # fmt: skip
 
 
 class _Known(NamedTuple):
@@ -84,8 +85,8 @@ class Repeats:
         if args and result is args[0]:
             self._known[key] = _Known(asked, None, several=False)
             return
-        several = type(result) is list or type(result) is tuple
-        parts = cast("Sequence[object]", result) if several else (result,)
+        several = isinstance(result, (list, tuple))
+        parts: Sequence[object] = cast("Sequence[object]", result) if several else (result,)
         memory = args[0] if self._shared[func] == 0 else None
         if all(isinstance(part, torch.Tensor) and _is_over(part, memory, args) for part in parts):
             layouts = tuple(layout(cast(torch.Tensor, part)) for part in parts)

@@ -1,4 +1,5 @@
-"""The recording ShapeEnv: every private name of torch that tracing needs stands in this file.
+"""The recording ShapeEnv: every private name of torch that tracing needs stands in this file, but
+for those of `size_arithmetic`, which only saves time.
 
 torch's own ShapeEnv turns the first equality into a replacement and answers the later ones by it;
 this one answers every question from the hints, keeps nothing, and tells a listener.
@@ -226,7 +227,8 @@ class Layout(NamedTuple):
 
 def layout(tensor: torch.Tensor) -> Layout:
     """Sizes, strides and offset as expressions, and what else an operator may look at."""
-    sizes, strides, offset = tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset()
+    sizes, strides = tuple(tensor.shape), tuple(tensor.stride())
+    offset = cast(int, tensor.storage_offset())
     key = (
         tensor.dtype,
         tensor.device,

@@ -4,6 +4,8 @@ A kernel asks about contiguity and strides of every operand, always with the sam
 a trace the answer never changes, because no guard narrows a symbol.
 """
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
@@ -23,7 +25,8 @@ _Operation = Callable[[SymNode, SymNode], SymNode]
 @contextmanager
 def remembered() -> Generator[None]:
     """In the block a result of SymNode's arithmetic is the one of the first time."""
-    originals = {f"_{name}": getattr(SymNode, f"_{name}") for name in _METHODS}
+    names = [f"_{name}" for name in _METHODS if hasattr(SymNode, f"_{name}")]
+    originals = {name: getattr(SymNode, name) for name in names}
     for name, original in originals.items():
         setattr(SymNode, name, _remembering(original))
     try:

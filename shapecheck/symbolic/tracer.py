@@ -26,6 +26,7 @@ from shapecheck.symbolic.hints import Plan, Setting, plan
 from shapecheck.symbolic.loader import SourceTree
 from shapecheck.symbolic.model_config import with_sizes
 from shapecheck.symbolic.parties import Parties
+from shapecheck.symbolic.rank_reads import rank_read
 from shapecheck.symbolic.recorder import Recorder
 from shapecheck.symbolic.repeats import Repeats
 from shapecheck.symbolic.report import Allowed, Report, build_report
@@ -208,6 +209,8 @@ class Trace:
         """Keep the error that ended the traced code; one of a contract is its finding."""
         if isinstance(error, ShapeContractError):
             self.recorder.cross(error.diagnostic, None, frozenset())
+        elif (read := rank_read(error)) is not None:
+            self.recorder.read_beyond(read, site_of_error(error))
         message = self.recorder.judge.readable(str(error))
         site = site_of_error(error)
         self._stopped = f"{type(error).__name__}: {message}, at {site} in {site.function}"
