@@ -202,6 +202,11 @@ class Recorder:
             )
         )
 
+    def divided_by_nothing(self, site: Site) -> None:
+        """Keep the division by a number of rows that is 0 here; it ended the traced code."""
+        text = "a size that is 0 here divides; without rows the code ends"
+        self.evidence.add(Meeting(code="SHP203", text=text, names=frozenset(), site=site))
+
     def describe_operands(
         self, operation: Operation, names: frozenset[str]
     ) -> tuple[str, tuple[tuple[str, Site], ...]]:

@@ -211,6 +211,8 @@ class Trace:
             self.recorder.cross(error.diagnostic, None, frozenset())
         elif (read := rank_read(error)) is not None:
             self.recorder.read_beyond(read, site_of_error(error))
+        elif isinstance(error, ZeroDivisionError):
+            self.recorder.divided_by_nothing(site_of_error(error))
         message = self.recorder.judge.readable(str(error))
         site = site_of_error(error)
         self._stopped = f"{type(error).__name__}: {message}, at {site} in {site.function}"

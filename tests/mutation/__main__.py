@@ -100,7 +100,7 @@ def _options() -> argparse.Namespace:
         help="pilot: the tenth that may be looked at; final: the others (final)",
     )
     parser.add_argument("--limit", type=int, default=None, help="only so many mutants, in order")
-    parser.add_argument("--cases", type=int, default=1, help="traced engines a mutant, at most (1)")
+    parser.add_argument("--cases", type=int, default=3, help="traced engines a mutant, at most (3)")
     parser.add_argument("--minutes", type=float, default=600.0, help="stop starting mutants then")
     parser.add_argument(
         "--state", type=Path, default=_HERE / "state.jsonl", help="what was run (state.jsonl)"

@@ -96,17 +96,17 @@ def outcomes() -> Outcome:
     return found
 
 
-def signatures() -> Iterator[tuple[str, str, str, str]]:
+def signatures() -> Iterator[tuple[str, str, dict[str, int], str]]:
     """By engine, how its run ends, the operations of its first turn, and what crossed in all.
 
-    The second is one hash of their shapes and dtypes: no value of a tensor decides a shape there,
-    so another hash is another size, rank or dtype. The third is one of all that crossed contracts.
+    The operations are counted by their shapes and dtypes: no value of a tensor decides a shape
+    there, so a new one is another size, rank or dtype. What crossed contracts is one hash.
     """
     for name, (settings, params) in _engines().items():
         shapes, crossings = _Shapes(), Crossings()
         with overheard(crossings):
             said = _outcome(partial(_run, settings, params, shapes))
-        yield name, said, shapes.digest(), crossings.digest()
+        yield name, said, shapes.counts(), crossings.digest()
 
 
 def _outcome(run: Callable[[], None]) -> str:
@@ -208,10 +208,12 @@ class _Shapes(TorchDispatchMode):
             self._counts[function, given, made] += 1
         return result
 
-    def digest(self) -> str:
-        """Another digest is another list of operations; their order does not count."""
-        lines = sorted(f"{count}x {one}" for one, count in self._counts.items())
-        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    def counts(self) -> dict[str, int]:
+        """How often each operation was, by a hash of its name, shapes and dtypes."""
+        counts: Counter[str] = Counter()
+        for one, count in self._counts.items():
+            counts[hashlib.sha256(str(one).encode()).hexdigest()[:12]] += count
+        return dict(counts)
 
 
 def _keeps(given: object, made: object) -> bool:
