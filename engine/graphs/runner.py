@@ -34,6 +34,8 @@ class Buffers(Protocol):
 
     def check(self, dims: Dims) -> None: ...
 
+    def check_live(self, live: object) -> None: ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graphs:
@@ -89,6 +91,7 @@ class Bucket(Generic[Live, Out]):
         self.buffers.fill(live)
         if rows < self.size:
             self.buffers.pad(rows)
+        self.buffers.check_live(live)
         self.replay()
         assert self.outputs is not None, "a replay leaves outputs"
         return _map(self.outputs, lambda out: out[: len(out) // self.size * rows].clone())

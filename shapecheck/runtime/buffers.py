@@ -12,6 +12,7 @@ from shapecheck.runtime.carrier import adopt, attach, check
 from shapecheck.runtime.pairs import Pair, alike, judge_specs, paired, refuse_values, value_at
 from shapecheck.runtime.report import Reporter
 from shapecheck.runtime.stats import Tally, tally
+from shapecheck.runtime.values import capturing, readable
 from shapecheck.spec import carrier_of, declare_carrier
 
 if TYPE_CHECKING:
@@ -28,10 +29,12 @@ def graph_buffers(*, live: type) -> Callable[[type[T]], type[T]]: ...
 
 
 def graph_buffers(cls: type | None = None, /, *, live: type | None = None) -> object:
-    """Mark a dataclass of static buffers, and give it `fill(live)` and `check(dims)`.
+    """Mark a dataclass of static buffers, and give it `fill(live)`, `check(dims)` and
+    `check_live(live)`.
 
-    `fill` copies a live carrier in; `check` is for capture time. `live` names the carrier class,
-    whose fields are then paired when the buffers are first checked. Raises ContractTextError for a
+    `fill` copies a live carrier in; `check` is for capture time, `check_live` for before a replay.
+    `live` names the carrier class, whose fields are then paired when the buffers are first checked.
+    Raises ContractTextError for a
     malformed class.
     """
     if cls is None:
@@ -43,6 +46,7 @@ def _declare(cls: type, live: type | None, *, depth: int) -> type:
     declare_carrier(cls, depth=depth, static_buffers=True, live=live)
     attach(cls, "check", check_buffers)
     attach(cls, "fill", fill)
+    attach(cls, "check_live", check_live)
     adopt(cls)
     return cls
 
@@ -86,6 +90,34 @@ def fill(self: object, live: object) -> None:
                 raise
             reporter.log(error)
     copy_in(cls, filling)
+
+
+def check_live(self: object, live: object) -> None:
+    """The first rows of every buffer are those of `live`: call it when a replay is about to start.
+
+    At level full only, because it reads data; ShapeContractError (SHP206) names a buffer whose
+    live rows were overwritten after `fill`, by padding or by another owner of its memory.
+    """
+    if settings().level is not Level.FULL or capturing():
+        return
+    cls = type(self)
+    for pair, buffer, value in pairs_of(self, live):
+        if buffer is None or value is None or not (readable(buffer) and readable(value)):
+            continue
+        kept = buffer[: value.shape[0]] if value.ndim else buffer
+        if bool(((kept == value) | ((kept != kept) & (value != value))).all()):
+            continue
+        name = ".".join(pair.names)
+        reporter_of(cls, "check_live", Tally(cls.__name__)).relation(
+            f"field {name}",
+            "SHP206",
+            "the live rows are no longer those that were filled in",
+            [
+                f"{name} was written after fill, in rows that are live",
+                "pad from the first row that is not live, and share no memory between buffers",
+            ],
+            {},
+        )
 
 
 def pairs_of(buffers: object, live: object) -> list[Filling]:

@@ -37,7 +37,9 @@ class Values:
             return
         whole = tensor.long()  # torch finds no extremes of most unsigned dtypes
         if pad is not None:
-            whole = whole.where(whole != pad, 0)
+            whole = whole[whole != pad]
+            if whole.numel() == 0:
+                return
         low, high = int(whole.min()), int(whole.max())
         if low >= 0 and high < size:
             return

@@ -7,13 +7,13 @@ import torch
 from torch import nn
 
 from engine.config import EngineConfig
-from engine.dims import Memory, build_dims, check_draft, check_target
-from engine.errors import CheckpointError, EngineError
+from engine.dims import Memory, build_dims, check_draft, check_target, check_weights
+from engine.errors import CheckpointError, EngineError, WidthError
 from engine.models.eagle import Eagle1, Eagle3
 from engine.models.llama import CausalLM
 from engine.models.load import build_model
 from engine.models.seeded import tiny_config, tiny_eagle_config
-from shapecheck.errors import ShapecheckError
+from shapecheck.errors import ShapecheckError, ShapeContractError
 
 MEMORY = Memory(req_rows=5, max_context=77, num_slots=200)
 
@@ -85,6 +85,27 @@ def test_weights_that_are_not_the_configs(target: CausalLM) -> None:
     assert isinstance(other, CausalLM)
     with pytest.raises(CheckpointError, match=r"embed_tokens\.dim is 32 .* target_hidden is 64"):
         check_target(dims, other)
+
+
+def test_a_weight_without_its_axes_is_named_with_the_dimension(target: CausalLM) -> None:
+    config = tiny_eagle_config(target.config, version="eagle3")
+    dims = build_dims(settings("eagle3"), target.config, config, MEMORY)
+    head = Eagle3(config, target, length=64)
+    check_weights(dims, head.weights())
+    check_weights(dims, target.weights())
+    head.fc.weight_OI = nn.Parameter(torch.zeros(32), requires_grad=False)
+    with pytest.raises(ShapeContractError, match=r"SHP201 check_shape, fc\.weight") as caught:
+        check_weights(dims, head.weights())
+    assert "num_aux*target_hidden" in str(caught.value)
+
+
+def test_widths_that_contradict_are_findings_of_a_contract(target: CausalLM) -> None:
+    draft = tiny_config(hidden=32).model_copy(update={"vocab": 260})
+    with pytest.raises(WidthError) as caught:
+        build_dims(settings("standalone"), target.config, draft, MEMORY)
+    assert isinstance(caught.value, ShapeContractError)
+    assert caught.value.diagnostic.code == "SHP201"
+    assert str(caught.value).endswith("choose a draft with as many ids")
 
 
 def test_padded_tables_are_refused(target: CausalLM) -> None:

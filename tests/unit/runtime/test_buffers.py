@@ -38,6 +38,20 @@ class Buffers:
     probs: Float32[Tensor, "padded_bs topk"] | None = None
 
 
+@carrier
+@dataclass(slots=True)
+class SharedLive:
+    rows: Int64[Tensor, "bs"]
+    lens: Int64[Tensor, "bs"]
+
+
+@graph_buffers(live=SharedLive)
+@dataclass(slots=True)
+class SharedBuffers:
+    rows: Int64[Tensor, "padded_bs"]
+    lens: Int64[Tensor, "padded_bs"]
+
+
 @pytest.fixture
 def dims() -> Dims:
     return pair_dims(target=8, draft=4)
@@ -74,6 +88,38 @@ def test_fill_keeps_the_static_addresses() -> None:
     before = made.hidden.data_ptr()
     made.fill(live())
     assert made.hidden.data_ptr() == before
+
+
+def test_live_rows_are_those_filled_in_until_somebody_writes_them(level) -> None:
+    level("full")
+    made, crossing = buffers(), live()
+    made.fill(crossing)
+    made.lens[3:].zero_()
+    made.hidden[3:] = float("nan")
+    made.check_live(crossing)
+    made.lens[1:].zero_()
+    with pytest.raises(ShapeContractError, match=r"SHP206 Buffers\.check_live, field lens"):
+        made.check_live(crossing)
+
+
+def test_two_buffers_of_one_memory_are_found_before_a_replay(level) -> None:
+    level("full")
+    ids = torch.zeros(4, dtype=torch.int64)
+    made = SharedBuffers(rows=ids, lens=ids)
+    crossing = SharedLive(rows=torch.arange(3), lens=torch.ones(3, dtype=torch.int64))
+    made.fill(crossing)
+    with pytest.raises(ShapeContractError, match="field rows"):
+        made.check_live(crossing)
+
+
+@pytest.mark.parametrize("name", ["off", "warn", "strict"])
+def test_live_rows_are_read_at_full_only(level, name: str) -> None:
+    level(name)
+    made, crossing = buffers(), live()
+    made.fill(crossing)
+    made.lens.zero_()
+    made.check_live(crossing)
+    assert made.lens.tolist() == [0, 0, 0, 0]
 
 
 def test_a_width_of_the_other_model_is_the_documented_error() -> None:

@@ -94,6 +94,25 @@ def test_ids_outside_their_vocabulary(level, dims: Dims, token: int) -> None:
     assert f"expected ids in [0, draft_vocab=100)      got {token}\n" in str(caught.value)
 
 
+def test_a_pad_is_no_id_and_the_only_other_value(level, dims: Dims) -> None:
+    level("full")
+
+    @contract
+    def step(it: Annotated[Int64[Tensor, "bs"], ids("draft", pad=-1)],
+             bs: Int64[Tensor, "bs"], dims: Dims) -> None: ...  # fmt: skip
+
+    step(torch.tensor([-1, 99]), torch.zeros(2, dtype=torch.int64), dims)
+    for wrong in (-2, 100):
+        with pytest.raises(ShapeContractError, match=rf"(?s)SHP305.*or are -1      got {wrong}"):
+            step(torch.tensor([-1, wrong]), torch.zeros(2, dtype=torch.int64), dims)
+
+
+@pytest.mark.parametrize("pad", [0, 7, True])
+def test_a_pad_that_could_be_an_id_is_refused(pad: int) -> None:
+    with pytest.raises(ContractTextError, match="write a negative number"):
+        ids("draft", pad=pad)
+
+
 def test_an_idle_carrier_has_no_ids_to_judge(level, dims: Dims) -> None:
     level("full")
     none = torch.zeros(0, 2, dtype=torch.int64)

@@ -77,3 +77,33 @@ def test_a_later_operation_on_the_result_is_a_consequence(t):
     report = t.report()
     assert [finding.code for finding in report.findings] == ["SHP304"]
     assert [finding.code for finding in report.consequences] == ["SHP304"]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda narrow, wide: (narrow * wide) + narrow,
+        lambda narrow, wide: (narrow - wide).unsqueeze(0).sum(),
+        lambda narrow, wide: torch.where(narrow > 0, narrow, wide).argmax(),
+        lambda narrow, wide: narrow.mul(wide).matmul(wide.T),
+    ],
+)
+def test_a_float_that_is_widened_in_silence_and_computed_on_with_is_found(t, use):
+    use(t.tensor("bs draft_hidden", "draft"), t.tensor("bs draft_hidden"))
+    assert codes(t) == ["SHP304"]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda narrow, wide: (narrow * wide).to(narrow.dtype) + narrow,
+        lambda narrow, wide: (narrow * wide).view(-1).to(narrow.dtype),
+        lambda narrow, wide: narrow.float() * wide + wide,
+        lambda narrow, wide: wide * (narrow > 0) + wide,
+        lambda narrow, wide: (narrow > wide).sum(),
+        lambda narrow, wide: wide / torch.arange(3)[:1] + wide,
+    ],
+)
+def test_a_widened_float_that_is_cast_at_once_and_counts_beside_floats_are_meant(t, use):
+    use(t.tensor("bs draft_hidden", "draft"), t.tensor("bs draft_hidden"))
+    assert codes(t) == []

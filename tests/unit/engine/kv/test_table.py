@@ -7,6 +7,7 @@ import torch
 
 from engine.errors import EngineError
 from engine.kv.table import PAD_ROW, RequestTable
+from shapecheck import ShapeContractError, enable
 
 
 def test_rows_are_taken_once_and_come_back_empty() -> None:
@@ -30,6 +31,15 @@ def test_columns_of_several_rows() -> None:
     table.write(2, 0, [1, 2, 3, 4])
     rows, columns = torch.tensor([2, 1, 0]), torch.tensor([[0, 3], [1, 2], [0, 1]])
     assert table.columns_of(rows, columns).tolist() == [[1, 4], [6, 7], [0, 0]]
+
+
+def test_a_column_that_is_not_leased_is_refused_at_full() -> None:
+    table = RequestTable(rows=3, columns=4, device="cpu")
+    table.write(1, 0, [5, 6])
+    with enable(RequestTable, level="full"):
+        table.columns_of(torch.tensor([1, PAD_ROW]), torch.tensor([[0, 1], [2, 3]]))
+        with pytest.raises(ShapeContractError, match=r"(?s)SHP206 .*columns_are_leased"):
+            table.columns_of(torch.tensor([1]), torch.tensor([[1, 2]]))
 
 
 def test_pad_row_is_never_given_back() -> None:
