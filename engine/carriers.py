@@ -297,6 +297,12 @@ class DraftStep:
     req_rows_index: Int64[Tensor, "bs"]
     max_seq_len: int
 
+    @invariant
+    def positions_follow_depth(self) -> Tensor:
+        """A row's position is L_b + depth, or one less where the draft reads ids one ahead."""
+        behind_BK = self.seq_lens[:, None] + self.tail_mask.sum(dim=2) - self.positions
+        return (behind_BK == 0) | (behind_BK == 1)
+
 
 @carrier
 @dataclass(slots=True, kw_only=True)

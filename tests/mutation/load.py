@@ -100,7 +100,8 @@ def signatures() -> Iterator[tuple[str, str, dict[str, int], str]]:
     """By engine, how its run ends, the operations of its first turn, and what crossed in all.
 
     The operations are counted by their shapes and dtypes: no value of a tensor decides a shape
-    there, so a new one is another size, rank or dtype. What crossed contracts is one hash.
+    there, but for the tokens that a host counts, so a new one is another size, rank or dtype. What
+    crossed contracts is one hash.
     """
     for name, (settings, params) in _engines().items():
         shapes, crossings = _Shapes(), Crossings()
