@@ -355,9 +355,14 @@ class Emitted:
     tokens: Int64[Tensor, "bs accept_width"]
     lengths: Int32[Tensor, "bs"]
 
+    @contract
+    def table(self) -> Int64[Tensor, "bs accept_width+1"]:
+        """Rows of accept_width tokens and their number."""
+        return torch.cat((self.tokens, self.lengths.long()[:, None]), dim=1)
+
     def to_host(self) -> HostCopy:
-        """Rows of accept_width tokens and their number, the one copy of an iteration; begun now."""
-        return HostCopy(torch.cat((self.tokens, self.lengths.long()[:, None]), dim=1))
+        """The table, the one copy of an iteration; begun now."""
+        return HostCopy(self.table())
 
 
 def _joined(first: Tensor | None, second: Tensor | None) -> Tensor | None:
