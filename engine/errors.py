@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Self
+
+from shapecheck.diagnostics.codes import NAMES
 from shapecheck.diagnostics.model import Diagnostic, DimPair
 from shapecheck.errors import ShapecheckError, ShapeContractError
 
@@ -14,17 +17,21 @@ class CheckpointError(EngineError):
     """A checkpoint that does not hold what its config promises, by file, tensor and dimension."""
 
 
-class WidthError(CheckpointError, ShapeContractError):
-    """Two sizes that must be equal are not: a config, a weight or the other model's config."""
+class SizeError(EngineError, ShapeContractError):
+    """Two sizes that must be equal, or fit one another, do not: found by the engine itself."""
 
     def __init__(self, diagnostic: Diagnostic) -> None:
         ShapecheckError.__init__(self, diagnostic.message, diagnostic=diagnostic)
 
     @classmethod
-    def of(cls, message: str, *, expected: object, found: object) -> WidthError:
+    def of(cls, message: str, *, expected: object, found: object, code: str = "SHP201") -> Self:
         """The error of a message that names both sizes and what to do."""
         pair = DimPair(expected=str(expected), found=str(found))
-        return cls(Diagnostic(code="SHP201", name="wrong-owner", message=message, dims=pair))
+        return cls(Diagnostic(code=code, name=NAMES[code], message=message, dims=pair))
+
+
+class WidthError(CheckpointError, SizeError):
+    """A config, a weight or the other model's config has another width than it must have."""
 
 
 class OutOfSlots(EngineError):

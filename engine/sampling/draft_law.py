@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float, Float32, Float64, Int64
 from torch import Tensor
 
-from engine.errors import EngineError
+from engine.errors import EngineError, SizeError
 from engine.sampling.controls import BatchControls
 from engine.sampling.draw import draw_units
 from engine.sampling.filters import sampling_law
@@ -73,10 +73,13 @@ class DraftLaw:
             or buffer.shape[1:] != self.probs.shape[1:]
             or buffer.dtype != self.probs.dtype
         ):
-            raise EngineError(
+            raise SizeError.of(
                 f"a law {tuple(self.probs.shape)} {self.probs.dtype} does not fit the buffer "
                 f"{tuple(buffer.shape)} {buffer.dtype}; size the buffer from the same Dims and "
-                "give it at least as many rows"
+                "give it at least as many rows",
+                expected=tuple(buffer.shape),
+                found=tuple(self.probs.shape),
+                code="SHP401",
             )
         buffer[:rows].copy_(self.probs)
         buffer[rows:].zero_()

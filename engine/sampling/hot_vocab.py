@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from engine.errors import EngineError
+from engine.errors import EngineError, SizeError
 from shapecheck import carrier, ids
 
 
@@ -43,11 +43,14 @@ class HotVocab:
         outside = (hot < 0) | (hot >= target_vocab)
         if bool(outside.any()):
             first = int(outside.int().argmax())
-            raise EngineError(
+            raise SizeError.of(
                 f"d2t[{first}] = {int(d2t[first])} maps draft id {first} to target id "
                 f"{int(hot[first])}, outside target_vocab={target_vocab}; d2t holds offsets "
                 "(target id minus draft id): subtract arange(len(d2t)) if yours holds ids, or use "
-                "the target this draft was trained for"
+                "the target this draft was trained for",
+                expected=target_vocab,
+                found=int(hot[first]),
+                code="SHP305",
             )
         if int(hot.bincount().max()) > 1:
             raise EngineError(

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from engine.errors import EngineError
+from engine.errors import SizeError
 from engine.tree.levels import Level, best_first
 from shapecheck import carrier, contract
 
@@ -35,7 +35,7 @@ def select_nodes(
 ) -> SelectedNodes:
     """The N-1 candidates of largest cumulative probability, ascending, behind the root.
 
-    Every chosen node's ancestors are chosen too. Raises EngineError when the levels hold
+    Every chosen node's ancestors are chosen too. Raises SizeError when the levels hold
     fewer than N-1 candidates.
     """
     check_enough(levels, num_draft_tokens)
@@ -52,13 +52,16 @@ def select_nodes(
 
 
 def check_enough(levels: Sequence[Level], num_draft_tokens: int) -> None:
-    """Raises EngineError when the levels hold fewer than N-1 candidates."""
+    """Raises SizeError when the levels hold fewer than N-1 candidates."""
     available = sum(level.scores.shape[1] for level in levels)
     if num_draft_tokens - 1 > available:
-        raise EngineError(
+        raise SizeError.of(
             f"num_draft_tokens is {num_draft_tokens}, but {len(levels)} draft steps offer "
             f"{available} candidates; set num_draft_tokens to {available + 1} or less, or raise "
-            "num_steps or topk"
+            "num_steps or topk",
+            expected=num_draft_tokens - 1,
+            found=available,
+            code="SHP401",
         )
 
 

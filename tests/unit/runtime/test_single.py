@@ -21,7 +21,9 @@ def test_axes_and_formulas_hold() -> None:
 @pytest.mark.parametrize("level_name", ["off", "strict"])
 def test_another_width_or_rank_is_refused_at_every_level(level, level_name: str) -> None:
     level(level_name)
-    with pytest.raises(ShapeContractError, match=r"(?s)SHP201 check_shape, fc\.weight.*dim 1") as wide:
+    with pytest.raises(
+        ShapeContractError, match=r"(?s)SHP201 check_shape, fc\.weight.*dim 1"
+    ) as wide:
         check_shape(torch.zeros(8, 16), "draft_hidden draft_hidden", DIMS, name="fc.weight")
     assert "target_hidden" in str(wide.value)
     with pytest.raises(ShapeContractError, match="SHP201"):
