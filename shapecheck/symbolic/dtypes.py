@@ -9,6 +9,7 @@ one that the code computes on with. So are two ranks or integer widths that `cat
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -72,6 +73,9 @@ def follow_promotion(
     if func not in _CASTS:
         for meeting in widened:
             recorder.add(meeting)
+    operation = recorder.operation
+    if operation is None or not _is_pointwise(operation.name):
+        return  # a composite may widen inside, as attention does for its softmax
     if torch.Tag.pointwise not in func.tags or func.overloadpacket in _COMPARISONS:
         return
     # A condition or a count beside floats is meant; two widths of float are an omitted cast.
@@ -82,6 +86,19 @@ def follow_promotion(
         meeting = _meeting(recorder, "SHP304", text, func, floats)
         for tensor in tensors(result) if meeting is not None else ():
             setattr(tensor, _WIDENED, meeting)
+
+
+@lru_cache(maxsize=512)
+def _is_pointwise(call: str) -> bool:
+    """Whether the call as the user wrote it (`__rmul__`, `add_`, `where`) is elementwise itself."""
+    name = call.strip("_").replace("truediv", "div")
+    packets = (getattr(_aten, one, None) for one in (name, name[1:]))
+    return any(
+        torch.Tag.pointwise in getattr(packet, overload).tags
+        for packet in packets
+        if packet is not None
+        for overload in packet.overloads()
+    )
 
 
 def _check_cat(func: Operator, operands: list[torch.Tensor], recorder: Recorder) -> None:

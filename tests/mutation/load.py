@@ -42,6 +42,9 @@ _PROMPTS: tuple[str | Sequence[int], ...] = (
 )
 _LATE = _SHARED + "late"
 
+# Lists of a host become tensors here, and histories are counted.
+_HOST_LISTS = (torch.ops.aten.lift_fresh, torch.ops.aten.detach_, torch.ops.aten.bincount)
+
 Outcome = dict[str, str]
 Engines = Mapping[str, tuple[Mapping[str, object], Sequence[SamplingParams]]]
 
@@ -100,7 +103,7 @@ def signatures() -> Iterator[tuple[str, str, dict[str, int], str]]:
     """By engine, how its run ends, the operations of its first turn, and what crossed in all.
 
     The operations are counted by their shapes and dtypes: no value of a tensor decides a shape
-    there, but for the tokens that a host counts, so a new one is another size, rank or dtype. What
+    there, so a new one is another size, rank or dtype. What
     crossed contracts is one hash.
     """
     for name, (settings, params) in _engines().items():
@@ -194,6 +197,7 @@ class _Shapes(TorchDispatchMode):
     """Counts operations by name, shapes and dtypes.
 
     An elementwise one that changes neither is left out: one more or less of them is another value.
+    So is what makes a tensor of a host's list of tokens, whose length depends on values.
     """
 
     def __init__(self) -> None:
@@ -205,7 +209,8 @@ class _Shapes(TorchDispatchMode):
     ) -> object:
         result = function(*args, **(kwargs or {}))
         given, made = _described(args), _described(result)
-        if not (torch.Tag.pointwise in function.tags and _keeps(given, made)):
+        elementwise = torch.Tag.pointwise in function.tags and _keeps(given, made)
+        if not elementwise and function.overloadpacket not in _HOST_LISTS:
             self._counts[function, given, made] += 1
         return result
 

@@ -86,6 +86,7 @@ def test_a_later_operation_on_the_result_is_a_consequence(t):
         lambda narrow, wide: (narrow - wide).unsqueeze(0).sum(),
         lambda narrow, wide: torch.where(narrow > 0, narrow, wide).argmax(),
         lambda narrow, wide: narrow.mul(wide).matmul(wide.T),
+        lambda narrow, wide: (wide / narrow) + wide,
     ],
 )
 def test_a_float_that_is_widened_in_silence_and_computed_on_with_is_found(t, use):
@@ -102,8 +103,17 @@ def test_a_float_that_is_widened_in_silence_and_computed_on_with_is_found(t, use
         lambda narrow, wide: wide * (narrow > 0) + wide,
         lambda narrow, wide: (narrow > wide).sum(),
         lambda narrow, wide: wide / torch.arange(3)[:1] + wide,
+        lambda narrow, wide: torch.nn.functional.layer_norm(wide, wide.shape[1:]) + wide,
     ],
 )
 def test_a_widened_float_that_is_cast_at_once_and_counts_beside_floats_are_meant(t, use):
     use(t.tensor("bs draft_hidden", "draft"), t.tensor("bs draft_hidden"))
+    assert codes(t) == []
+
+
+def test_what_a_composite_widens_inside_is_its_own_affair(t):
+    heads = t.tensor("bs draft_heads tokens draft_head_dim", "draft")
+    mask = t.tensor("tokens tokens", "draft")
+    attended = torch.nn.functional.scaled_dot_product_attention(heads, heads, heads, mask)
+    attended + heads
     assert codes(t) == []
