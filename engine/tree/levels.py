@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float32, Int64
 from torch import Tensor
 
-from shapecheck import carrier, contract
+from shapecheck import carrier, contract, invariant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +61,13 @@ class Frontier:
     tokens: Int64[Tensor, "bs topk"]
     scores: Float32[Tensor, "bs topk"]
     parent_rows: Int64[Tensor, "bs*topk"]
+
+    @invariant
+    def parents_are_of_the_same_request(self) -> Tensor:
+        """Row b*K + k continues one of the rows b*K to b*K + K-1."""
+        requests, topk = self.tokens.shape
+        own_B = torch.arange(requests, device=self.parent_rows.device)
+        return self.parent_rows // topk == own_B.repeat_interleave(topk)
 
 
 @contract
