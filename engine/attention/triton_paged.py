@@ -28,6 +28,9 @@ WIDEST_TAIL = 64
 SHORT_SPLIT = 64
 """Columns of a split when few programs would run otherwise."""
 
+WHOLE = 2048
+"""Columns up to which many requests are not split at all."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PagedPlan(AttentionPlan):
@@ -164,20 +167,30 @@ class TritonBackend(AttentionBackend):
                 f"{tail} tokens of a request are in flight and the Triton attention holds "
                 f"{WIDEST_TAIL}; lower num_steps, topk or num_draft_tokens"
             )
-        kv_heads = self.pool.keys_ZCE[0].shape[1]
+        programs = requests * self.pool.keys_ZCE[0].shape[1]
+        # The kernels read every tensor without gaps; a step's slots are columns of its tail.
+        work = replace(
+            work,
+            req_rows_B=work.req_rows_B.contiguous(),
+            prefix_lens_B=work.prefix_lens_B.contiguous(),
+            tail_slots_BW=work.tail_slots_BW.contiguous(),
+        )
         return BlockPlan(
             pool=self.pool,
             work=work,
             table_PM=self.table.slots_PM,
-            slots_T=work.slots_BR.reshape(-1),
+            slots_T=work.slots_BR.reshape(-1).contiguous(),
             word_T=mask_words(work.mask_BRW),
-            split=SHORT_SPLIT if self.invariant else _split(requests * kv_heads),
+            split=SHORT_SPLIT if self.invariant else _split(programs, work.max_prefix + tail),
             invariant=self.invariant,
         )
 
 
-def _split(programs: int) -> int:
+def _split(programs: int, longest: int) -> int:
     """Columns of a split when so many programs run before any splitting."""
     if programs <= 32:
         return SHORT_SPLIT
-    return 256 if programs <= 128 else 1024
+    if programs <= 128:
+        return 192
+    # Many requests fill the card whole; of long ones some may be short, and the rest then splits.
+    return 1024 if longest > WHOLE else max(SHORT_SPLIT, -(-longest // SHORT_SPLIT) * SHORT_SPLIT)

@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from engine.kernels.launch import overlaps, release_successor
+from engine.kernels.launch import assert_dense, overlaps, release_successor
 from engine.kernels.row_tile import ScaledRows
 
 BLOCK_H = 1024
@@ -46,6 +46,7 @@ def embed_rows(
 ) -> Tensor:
     """Copies the table's row of each id into out_TH and next_rows, after all earlier work."""
     tokens, width = out_TH.shape
+    assert_dense(id_T, table_VH, out_TH)
     _embed[(tokens, triton.cdiv(width, BLOCK_H))](
         id_T, table_VH, gain_H, out_TH, next_rows.x_TI, next_rows.square_TG, width,
         BLOCK_H=BLOCK_H, OVERLAP=overlaps(),

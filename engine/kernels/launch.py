@@ -12,6 +12,7 @@ import functools
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.language.extra import cuda
@@ -26,6 +27,15 @@ def overlaps() -> bool:
     if triton.knobs.runtime.interpret or not torch.cuda.is_available():
         return False
     return torch.cuda.get_device_capability() >= (9, 0)
+
+
+def assert_dense(*tensors: Tensor) -> None:
+    """Kernels get a pointer and no strides: a view with gaps would be read as its neighbours."""
+    for tensor in tensors:
+        assert tensor.is_contiguous(), (
+            f"a view of shape {tuple(tensor.shape)} and strides {tensor.stride()} reaches a "
+            "kernel that reads it without gaps; call contiguous() where it is made"
+        )
 
 
 @triton.jit

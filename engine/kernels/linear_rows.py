@@ -8,6 +8,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from engine.kernels.launch import assert_dense
 from engine.kernels.linear_stream import linear_stream
 from engine.kernels.row_tile import RowTile, ScaledRows, accumulate_rows
 from engine.kernels.stream_tile import StreamTile
@@ -87,6 +88,7 @@ def linear_rows(
     outputs = weight_OI.shape[0]
     parts = 0 if square_TG is None else square_TG.shape[1]
     tiles = triton.cdiv(outputs, tile.outputs)
+    assert_dense(x_TI, weight_OI, out_TO)
     assert next_rows is None or next_rows.square_TG.shape[1] == tiles, "one column per tile"
     next_x, next_square = (None, None) if next_rows is None else (
         next_rows.x_TI, next_rows.square_TG,

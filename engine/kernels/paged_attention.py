@@ -18,7 +18,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from engine.kernels.launch import prefetch, release_successor, wait_for_producers
+from engine.kernels.launch import (
+    assert_dense,
+    prefetch,
+    release_successor,
+    wait_for_producers,
+)
 
 BLOCK_Y = 64
 """Columns of one block; a split is a multiple of it."""
@@ -81,6 +86,7 @@ def _attend_split(
     part_ptr,
     weight_ptr,
     tail,
+    columns,
     scale,
     R: tl.constexpr,
     GROUP: tl.constexpr,
@@ -89,22 +95,25 @@ def _attend_split(
     BLOCK_N: tl.constexpr,
     BLOCK_E: tl.constexpr,
     BLOCK_Y: tl.constexpr,
-    SPLIT: tl.constexpr,
+    DIRECT: tl.constexpr,
     INVARIANT: tl.constexpr,
     CHAINED: tl.constexpr,
 ):
-    """One split of one key/value head: N = R * GROUP rows share every key read."""
+    """One split of one key/value head: N = R * GROUP rows share every key read.
+
+    With DIRECT there is one split, and its part is the output itself.
+    """
     release_successor(CHAINED)
     split = tl.program_id(0)
     head = tl.program_id(1)
     request = tl.program_id(2)
     prefix = tl.load(prefix_ptr + request).to(tl.int32)
     end = prefix + tail
-    first = split * SPLIT
+    first = split * columns
     if first >= end:
         return
     STRIDE: tl.constexpr = C * E
-    last = tl.minimum(first + SPLIT, end)
+    last = tl.minimum(first + columns, end)
     row_ptr = table_ptr + tl.load(row_ptr + request).to(tl.int64) * table_stride
     tail_ptr += request * tail
     k_ptr += head * E
@@ -147,8 +156,10 @@ def _attend_split(
     # A row that saw nothing has a sum of 0 and a top of -inf: its part is 0, its weight -inf.
     whole_N = tl.where(sum_N > 0.0, sum_N, 1.0)
     part_NE = part_ptr + part_N[:, None] * E + e_E[None, :]
-    tl.store(part_NE, acc_NE / whole_N[:, None], mask=here_NE)
-    tl.store(weight_ptr + part_N, top_N + tl.log2(whole_N), mask=here_N)
+    mean_NE = acc_NE / whole_N[:, None]
+    tl.store(part_NE, mean_NE.to(part_ptr.dtype.element_ty), mask=here_NE)
+    if not DIRECT:
+        tl.store(weight_ptr + part_N, top_N + tl.log2(whole_N), mask=here_N)
 
 
 @triton.jit
@@ -158,50 +169,87 @@ def _combine_splits(
     prefix_ptr,
     y_ptr,
     tail,
+    columns,
     splits,
     R: tl.constexpr,
     Q: tl.constexpr,
     E: tl.constexpr,
+    BLOCK_H: tl.constexpr,
     BLOCK_E: tl.constexpr,
     BLOCK_S: tl.constexpr,
-    SPLIT: tl.constexpr,
     CHAINED: tl.constexpr,
 ):
+    """The splits of BLOCK_H heads of one row, BLOCK_S at a time."""
     release_successor(CHAINED)
-    head = tl.program_id(0)
+    h_H = tl.program_id(0) * BLOCK_H + tl.arange(0, BLOCK_H)
     token = tl.program_id(1)
-    used = tl.cdiv(tl.load(prefix_ptr + token // R).to(tl.int32) + tail, SPLIT)
+    used = tl.cdiv(tl.load(prefix_ptr + token // R).to(tl.int32) + tail, columns)
     e_E = tl.arange(0, BLOCK_E)
-    row = (token * Q + head).to(tl.int64)
+    row_H = token.to(tl.int64) * Q + h_H
+    here_HE = (h_H[:, None] < Q) & (e_E[None, :] < E)
     wait_for_producers(CHAINED)
-    top = float("-inf")
-    total = 0.0
-    acc_E = tl.zeros((BLOCK_E,), tl.float32)
+    top_H = tl.full((BLOCK_H,), float("-inf"), tl.float32)
+    total_H = tl.zeros((BLOCK_H,), tl.float32)
+    acc_HE = tl.zeros((BLOCK_H, BLOCK_E), tl.float32)
     for start in tl.range(0, used, BLOCK_S):
         s_S = start + tl.arange(0, BLOCK_S)
-        here_S = s_S < used
-        weight_S = tl.load(weight_ptr + row * splits + s_S, mask=here_S, other=float("-inf"))
-        part_SE = tl.load(
-            part_ptr + (row * splits + s_S)[:, None] * E + e_E[None, :],
-            mask=here_S[:, None] & (e_E[None, :] < E),
+        here_HS = (h_H[:, None] < Q) & (s_S[None, :] < used)
+        at_HS = row_H[:, None] * splits + s_S[None, :]
+        weight_HS = tl.load(weight_ptr + at_HS, mask=here_HS, other=float("-inf"))
+        part_HSE = tl.load(
+            part_ptr + at_HS[:, :, None] * E + e_E[None, None, :],
+            mask=here_HS[:, :, None] & (e_E[None, None, :] < E),
             other=0.0,
         )
-        new_top = tl.maximum(top, tl.max(weight_S, axis=0))
-        base = tl.where(new_top == float("-inf"), 0.0, new_top)
-        p_S = tl.exp2(weight_S - base)
-        keep = tl.exp2(top - base)
-        total = total * keep + tl.sum(p_S, axis=0)
-        acc_E = acc_E * keep + tl.sum(part_SE * p_S[:, None], axis=0)
-        top = new_top
-    acc_E /= tl.where(total > 0.0, total, 1.0)
-    tl.store(y_ptr + row * E + e_E, acc_E.to(y_ptr.dtype.element_ty), mask=e_E < E)
+        new_top_H = tl.maximum(top_H, tl.max(weight_HS, axis=1))
+        base_H = tl.where(new_top_H == float("-inf"), 0.0, new_top_H)
+        p_HS = tl.exp2(weight_HS - base_H[:, None])
+        keep_H = tl.exp2(top_H - base_H)
+        total_H = total_H * keep_H + tl.sum(p_HS, axis=1)
+        acc_HE = acc_HE * keep_H[:, None] + tl.sum(part_HSE * p_HS[:, :, None], axis=1)
+        top_H = new_top_H
+    acc_HE /= tl.where(total_H > 0.0, total_H, 1.0)[:, None]
+    y_HE = y_ptr + row_H[:, None] * E + e_E[None, :]
+    tl.store(y_HE, acc_HE.to(y_ptr.dtype.element_ty), mask=here_HE)
+
+
+@triton.jit
+def _mask_words(
+    mask_ptr, word_ptr, tokens, W: tl.constexpr, BLOCK_T: tl.constexpr, BLOCK_W: tl.constexpr
+):
+    t_T = tl.program_id(0) * BLOCK_T + tl.arange(0, BLOCK_T)
+    w_W = tl.arange(0, BLOCK_W)
+    here_TW = (t_T[:, None] < tokens) & (w_W[None, :] < W)
+    bit_TW = tl.load(mask_ptr + t_T[:, None] * W + w_W[None, :], mask=here_TW, other=0)
+    word_T = tl.sum((bit_TW != 0).to(tl.int64) << w_W[None, :].to(tl.int64), axis=1)
+    tl.store(word_ptr + t_T, word_T, mask=t_T < tokens)
+
+
+def _depth(block_n: int, columns: int) -> tuple[int, int]:
+    """Warps and pipeline stages of a split, by the rows of its tile and its length.
+
+    A split of one block has nothing to load ahead. Two loads follow each other for every block, a
+    slot and then its key, so five or seven stages keep two or three blocks on their way.
+    """
+    if columns == BLOCK_Y:
+        return (4 if block_n in (32, 64) else 8), 2
+    if block_n <= 16:
+        return 2, 7 if columns > 1024 else 5
+    return (4, 5) if block_n <= 64 else (8, 3)
 
 
 def mask_words(mask_BRW: Tensor) -> Tensor:
     """The mask of each row as one word, i64 (B * R,): bit w is its tail slot w; W is at most 64."""
-    assert mask_BRW.shape[-1] <= 64, "a word has 64 bits"
-    bit_W = torch.arange(mask_BRW.shape[-1], device=mask_BRW.device)
-    return (mask_BRW.long() << bit_W).sum(-1).flatten()
+    tail = mask_BRW.shape[-1]
+    assert tail <= 64, "a word has 64 bits"
+    mask_TW = mask_BRW.reshape(-1, tail).contiguous()
+    tokens = len(mask_TW)
+    word_T = torch.empty(tokens, dtype=torch.int64, device=mask_BRW.device)
+    if tokens:
+        _mask_words[triton.cdiv(tokens, 32),](
+            mask_TW, word_T, tokens, tail, BLOCK_T=32, BLOCK_W=triton.next_power_of_2(tail)
+        )
+    return word_T
 
 
 def paged_attention(
@@ -223,10 +271,10 @@ def paged_attention(
 ) -> Tensor:
     """Writes each row's attention into out_TQE, zeros where a row sees nothing.
 
-    part and weight are f32 scratch for S splits of `split` columns (a multiple of 64); S * split
-    must reach the longest prefix + W of the batch. Launched chained, the tables, the lengths and
-    the committed columns were complete before the forward began. `invariant` takes at most
-    INVARIANT_ROWS rows a request.
+    part and weight are f32 scratch for S splits of `split` columns (a multiple of 64), unused when
+    S is 1; S * split must reach the longest prefix + W of the batch. Launched chained, the tables,
+    the lengths and the committed columns were complete before the forward began. `invariant` takes
+    at most INVARIANT_ROWS rows a request.
     """
     tokens, heads, width = q_TQE.shape
     requests, tail = tail_BW.shape
@@ -236,19 +284,32 @@ def paged_attention(
     assert not invariant or rows <= INVARIANT_ROWS, "the plan refuses more rows"
     block_n = max(16, triton.next_power_of_2((INVARIANT_ROWS if invariant else rows) * group))
     assert split % BLOCK_Y == 0, "a split is whole blocks"
+    assert_dense(q_TQE, key_ZCE, value_ZCE, row_B, prefix_B, tail_BW, word_T)
+    # One path for every batch: there an invariant launch takes its one split through the scratch.
+    direct = splits == 1 and not invariant
+    warps, stages = (8, 2) if invariant else _depth(block_n, split)
     _attend_split[splits, kv_heads, requests](
         q_TQE, key_ZCE, value_ZCE, table_PM, table_PM.stride(0), row_B, prefix_B, tail_BW,
-        word_T, part_TQSE, weight_TQS, tail, math.log2(math.e) / math.sqrt(width),
-        rows, group, kv_heads, width, BLOCK_N=block_n,
-        BLOCK_E=block_e, BLOCK_Y=BLOCK_Y, SPLIT=split, INVARIANT=invariant, CHAINED=chained,
-        launch_pdl=chained, num_stages=2, num_warps=4 if block_n in (32, 64) else 8,
+        word_T, out_TQE if direct else part_TQSE, weight_TQS, tail, split,
+        math.log2(math.e) / math.sqrt(width), rows, group, kv_heads, width, BLOCK_N=block_n,
+        BLOCK_E=block_e, BLOCK_Y=BLOCK_Y, DIRECT=direct, INVARIANT=invariant,
+        CHAINED=chained, launch_pdl=chained, num_warps=warps, num_stages=stages,
     )  # fmt: skip
-    _combine_splits[heads, tokens](
-        part_TQSE, weight_TQS, prefix_B, out_TQE, tail, splits, rows, heads, width,
-        BLOCK_E=block_e, BLOCK_S=32, SPLIT=split, CHAINED=chained,
+    if direct:
+        return out_TQE
+    block_h, block_s = (1, 32) if invariant else _together(tokens * heads, splits)
+    _combine_splits[triton.cdiv(heads, block_h), tokens](
+        part_TQSE, weight_TQS, prefix_B, out_TQE, tail, split, splits, rows, heads, width,
+        BLOCK_H=block_h, BLOCK_E=block_e, BLOCK_S=block_s, CHAINED=chained,
         launch_pdl=chained, num_warps=4,
     )  # fmt: skip
     return out_TQE
+
+
+def _together(heads: int, splits: int) -> tuple[int, int]:
+    """How many of all heads, and how many of their splits, one program combines at once."""
+    block_s = min(32, triton.next_power_of_2(splits))
+    return min(8, 32 // block_s, max(1, triton.next_power_of_2(heads // 512))), block_s
 
 
 def paged_attention_reference(

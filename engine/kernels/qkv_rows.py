@@ -12,6 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from engine.kernels.launch import assert_dense
 from engine.kernels.qkv_stream import qkv_stream
 from engine.kernels.row_tile import RowTile, ScaledRows, accumulate_rows, split_halves
 from engine.kernels.stream_tile import StreamTile
@@ -110,6 +111,7 @@ def qkv_rows(
     _, heads, width = out_TQE.shape
     kv_heads, parts = key_ZCE.shape[1], x.square_TG.shape[1]
     assert width % tile.outputs == 0, "a tile lies inside one head"
+    assert_dense(x.x_TI, weight_OI, position_T, slot_T, out_TQE, key_ZCE, value_ZCE)
     tiles = (heads + 2 * kv_heads) * (width // tile.outputs)
     if isinstance(tile, StreamTile):
         kernel, tiles = qkv_stream, tile.programs(tiles, weight_OI.device)

@@ -2,6 +2,7 @@
 
 T tokens   Q query heads   C key/value heads   J = Q + 2C heads of a projected row   E head width
 Z slots of the pool   M positions of the rotary tables   F = E / 2 frequencies
+S parts of a product (engine.kernels.wide_rows)
 """
 
 import torch
@@ -9,7 +10,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from engine.kernels.launch import release_successor, wait_for_producers
+from engine.kernels.launch import assert_dense, release_successor, wait_for_producers
 
 
 @triton.jit
@@ -28,54 +29,66 @@ def _rotate_store(
     Q: tl.constexpr,
     C: tl.constexpr,
     E: tl.constexpr,
+    PARTS: tl.constexpr,
+    BLOCK_J: tl.constexpr,
     BLOCK_F: tl.constexpr,
     NORM: tl.constexpr,
     CHAINED: tl.constexpr,
 ):
+    """BLOCK_J heads of one token."""
     release_successor(CHAINED)
     F: tl.constexpr = E // 2
-    head = tl.program_id(0)
+    J: tl.constexpr = Q + 2 * C
     token = tl.program_id(1)
+    j_J = tl.program_id(0) * BLOCK_J + tl.arange(0, BLOCK_J)
     f_F = tl.arange(0, BLOCK_F)
-    here_F = f_F < F
+    here_JF = (j_J[:, None] < J) & (f_F[None, :] < F)
+    column_JF = tl.broadcast_to(f_F[None, :], (BLOCK_J, BLOCK_F))
+    # Values are neither normed nor turned.
+    turned_JF = here_JF & (j_J[:, None] < Q + C)
+    part = tl.num_programs(1).to(tl.int64) * J * E
+    x_JF = x_ptr + (token.to(tl.int64) * J + j_J)[:, None] * E + f_F[None, :]
     wait_for_producers(CHAINED)
-    x_ptr += (token.to(tl.int64) * (Q + 2 * C) + head) * E
-    low_F = tl.load(x_ptr + f_F, mask=here_F, other=0.0).to(tl.float32)
-    high_F = tl.load(x_ptr + F + f_F, mask=here_F, other=0.0).to(tl.float32)
-    if head < Q + C:
-        if NORM:
-            gain_ptr = q_gain_ptr
-            if head >= Q:
-                gain_ptr = k_gain_ptr
-            scale = tl.rsqrt(tl.sum(low_F * low_F + high_F * high_F, axis=0) / E + eps)
-            low_F *= scale * tl.load(gain_ptr + f_F, mask=here_F, other=0.0).to(tl.float32)
-            high_F *= scale * tl.load(gain_ptr + F + f_F, mask=here_F, other=0.0).to(tl.float32)
-        position = tl.load(position_ptr + token)
-        cos_F = tl.load(cos_ptr + position * F + f_F, mask=here_F, other=1.0)
-        sin_F = tl.load(sin_ptr + position * F + f_F, mask=here_F, other=0.0)
-        turned_F = low_F * cos_F - high_F * sin_F
-        high_F = high_F * cos_F + low_F * sin_F
-        low_F = turned_F
-    low_y = low_F.to(q_ptr.dtype.element_ty)
-    high_y = high_F.to(q_ptr.dtype.element_ty)
-    if head < Q:
-        q_ptr += (token.to(tl.int64) * Q + head) * E
-        tl.store(q_ptr + f_F, low_y, mask=here_F)
-        tl.store(q_ptr + F + f_F, high_y, mask=here_F)
-    else:
-        slot = tl.load(slot_ptr + token).to(tl.int64)
-        if head < Q + C:
-            k_ptr += (slot * C + head - Q) * E
-            tl.store(k_ptr + f_F, low_y, mask=here_F)
-            tl.store(k_ptr + F + f_F, high_y, mask=here_F)
-        else:
-            v_ptr += (slot * C + head - Q - C) * E
-            tl.store(v_ptr + f_F, low_y, mask=here_F)
-            tl.store(v_ptr + F + f_F, high_y, mask=here_F)
+    low_JF = tl.load(x_JF, mask=here_JF, other=0.0).to(tl.float32)
+    high_JF = tl.load(x_JF + F, mask=here_JF, other=0.0).to(tl.float32)
+    for other in tl.static_range(1, PARTS):
+        low_JF += tl.load(x_JF + other * part, mask=here_JF, other=0.0).to(tl.float32)
+        high_JF += tl.load(x_JF + other * part + F, mask=here_JF, other=0.0).to(tl.float32)
+    if NORM:
+        scale_J = tl.rsqrt(tl.sum(low_JF * low_JF + high_JF * high_JF, axis=1) / E + eps)
+        scale_JF = tl.where(turned_JF, scale_J[:, None], 1.0)
+        query_JF = turned_JF & (j_J[:, None] < Q)
+        key_JF = turned_JF & (j_J[:, None] >= Q)
+        for_q_JF, for_k_JF = q_gain_ptr + column_JF, k_gain_ptr + column_JF
+        low_gain_JF = tl.load(for_q_JF, mask=query_JF, other=1.0).to(tl.float32)
+        low_gain_JF *= tl.load(for_k_JF, mask=key_JF, other=1.0).to(tl.float32)
+        high_gain_JF = tl.load(for_q_JF + F, mask=query_JF, other=1.0).to(tl.float32)
+        high_gain_JF *= tl.load(for_k_JF + F, mask=key_JF, other=1.0).to(tl.float32)
+        low_JF *= scale_JF * low_gain_JF
+        high_JF *= scale_JF * high_gain_JF
+    position = tl.load(position_ptr + token)
+    angle_JF = position * F + column_JF
+    cos_JF = tl.load(cos_ptr + angle_JF, mask=turned_JF, other=1.0)
+    sin_JF = tl.load(sin_ptr + angle_JF, mask=turned_JF, other=0.0)
+    low_y = (low_JF * cos_JF - high_JF * sin_JF).to(q_ptr.dtype.element_ty)
+    high_y = (high_JF * cos_JF + low_JF * sin_JF).to(q_ptr.dtype.element_ty)
+    slot = tl.load(slot_ptr + token).to(tl.int64)
+    q_JF = q_ptr + (token.to(tl.int64) * Q + j_J)[:, None] * E + f_F[None, :]
+    here_q_JF = here_JF & (j_J[:, None] < Q)
+    tl.store(q_JF, low_y, mask=here_q_JF)
+    tl.store(q_JF + F, high_y, mask=here_q_JF)
+    k_JF = k_ptr + (slot * C + j_J - Q)[:, None] * E + f_F[None, :]
+    here_k_JF = turned_JF & (j_J[:, None] >= Q)
+    tl.store(k_JF, low_y, mask=here_k_JF)
+    tl.store(k_JF + F, high_y, mask=here_k_JF)
+    v_JF = v_ptr + (slot * C + j_J - Q - C)[:, None] * E + f_F[None, :]
+    here_v_JF = here_JF & (j_J[:, None] >= Q + C)
+    tl.store(v_JF, low_y, mask=here_v_JF)
+    tl.store(v_JF + F, high_y, mask=here_v_JF)
 
 
 def rotate_store(
-    x_TJE: Tensor,
+    x: Tensor,
     *,
     cos_MF: Tensor,
     sin_MF: Tensor,
@@ -89,18 +102,24 @@ def rotate_store(
 ) -> Tensor:
     """Returns the rotated queries (T, Q, E); rotated keys and the values are in their slots.
 
-    `gains` are those of a query norm and a key norm over each head, before the rotation.
+    x is (T, J, E), or (S, T, J, E): parts that are added up first. `gains` are those of a query
+    norm and a key norm over each head, before the rotation.
     """
-    tokens, heads, width = x_TJE.shape
+    tokens, heads, width = x.shape[-3:]
+    parts = x.shape[0] if x.dim() == 4 else 1
     kv_heads = key_ZCE.shape[1]
     queries = heads - 2 * kv_heads
-    q_TQE = x_TJE.new_empty(tokens, queries, width)
+    q_TQE = key_ZCE.new_empty(tokens, queries, width)
     q_gain, k_gain = (None, None) if gains is None else gains
+    assert_dense(x, position_T, slot_T, key_ZCE, value_ZCE)
     if tokens:
-        _rotate_store[heads, tokens](
-            x_TJE, q_gain, k_gain, cos_MF, sin_MF, position_T, slot_T, q_TQE, key_ZCE, value_ZCE,
-            eps, queries, kv_heads, width, BLOCK_F=triton.next_power_of_2(width // 2),
-            NORM=gains is not None, CHAINED=chained, launch_pdl=chained, num_warps=1,
+        # Few tokens are spread over more programs than many.
+        block_j = 4 if tokens < 64 else 8
+        _rotate_store[triton.cdiv(heads, block_j), tokens](
+            x, q_gain, k_gain, cos_MF, sin_MF, position_T, slot_T, q_TQE, key_ZCE, value_ZCE,
+            eps, queries, kv_heads, width, parts, BLOCK_J=block_j,
+            BLOCK_F=triton.next_power_of_2(width // 2), NORM=gains is not None, CHAINED=chained,
+            launch_pdl=chained, num_warps=block_j // 2,
         )  # fmt: skip
     return q_TQE
 

@@ -1,8 +1,9 @@
 """tiles: which kernel and which cut a linear product of a few rows gets.
 
-The table holds what was fastest on one H200 for the Llama-8B and Llama-1B shapes, measured inside
-whole decode steps (tests/bench/gpu_step.py), because a cut that wins alone can starve its
-neighbour. Other shapes get the cut that was best most often.
+The tables hold what was fastest on one H200 for the Llama-8B and Llama-1B shapes: for few tokens
+measured inside whole decode steps (tests/bench/gpu_step.py), because a cut that wins alone can
+starve its neighbour; for up to 32, 64 and 128 tokens one product at a time, weights rotated. Other
+shapes get the cut that was best most often.
 
 I inputs   O outputs (gate and up counted together)
 """
@@ -12,6 +13,7 @@ from enum import Enum
 
 from engine.kernels.row_tile import RowTile
 from engine.kernels.stream_tile import StreamTile
+from engine.kernels.wide_rows import WIDEST_TILE, WideTile
 
 
 class Product(Enum):
@@ -32,6 +34,10 @@ def _stream(block_o: int, slice_i: int, warps: int, slots: int, per_sm: int = 1)
     return StreamTile(
         block_o=block_o, slice_i=slice_i, block_t=8, warps=warps, slots=slots, per_sm=per_sm
     )
+
+
+def _wide(block_o: int, block_i: int, parts: int, stages: int, *, warps: int = 4) -> WideTile:
+    return WideTile(block_o=block_o, block_i=block_i, parts=parts, warps=warps, stages=stages)
 
 
 _ONE_TOKEN: dict[tuple[int, int], RowTile] = {
@@ -58,6 +64,32 @@ _FEW_TOKENS: dict[tuple[int, int], StreamTile] = {
     (2048, 8192): _stream(16, 64, 4, 6),
     (128256, 2048): _stream(32, 64, 4, 5),
 }
+_WIDE: dict[tuple[int, int], dict[int, WideTile]] = {
+    (6144, 4096): {32: _wide(64, 128, 4, 3), 64: _wide(64, 64, 2, 5)},
+    (4096, 4096): {
+        32: _wide(128, 64, 4, 6), 64: _wide(64, 128, 2, 4), 128: _wide(64, 128, 2, 4),
+    },
+    (28672, 4096): {
+        32: _wide(64, 64, 1, 3), 64: _wide(64, 64, 1, 5), 128: _wide(128, 64, 1, 4, warps=8),
+    },
+    (4096, 14336): {
+        32: _wide(128, 64, 4, 6), 64: _wide(64, 128, 4, 3), 128: _wide(64, 128, 2, 4),
+    },
+    (128256, 4096): {32: _wide(64, 128, 1, 3), 64: _wide(128, 64, 1, 6)},
+    (3072, 2048): {
+        32: _wide(64, 64, 8, 5), 64: _wide(64, 128, 2, 4), 128: _wide(64, 128, 2, 4),
+    },
+    (2048, 2048): {
+        32: _wide(128, 64, 8, 6), 64: _wide(64, 128, 4, 4), 128: _wide(64, 64, 4, 5),
+    },
+    (16384, 2048): {
+        32: _wide(64, 128, 1, 3), 64: _wide(64, 64, 1, 5), 128: _wide(64, 64, 1, 5),
+    },
+    (2048, 8192): {
+        32: _wide(64, 128, 8, 4), 64: _wide(64, 128, 4, 4), 128: _wide(64, 128, 4, 4),
+    },
+    (128256, 2048): {32: _wide(64, 64, 1, 5), 64: _wide(64, 64, 1, 5)},
+}  # fmt: skip
 _ANY_ROW = _row(8, 512, 4, 1)
 _ANY_STREAM = (_stream(16, 64, 4, 5), _stream(16, 64, 2, 8), _stream(16, 64, 1, 8))
 _PORTABLE = RowTile(block_o=16, block_i=128, block_t=8, warps=4, stages=3)
@@ -95,3 +127,23 @@ def _inside_head(tile: RowTile, head_width: int) -> RowTile:
     while head_width % tile.block_o:
         tile = replace(tile, block_o=tile.block_o // 2)
     return tile
+
+
+def choose_wide(product: Product, *, tokens: int, outputs: int, inputs: int) -> WideTile | None:
+    """The cut of a product of more rows than choose_tile is for; None leaves it to torch.
+
+    torch's products win where the matrix units are the limit: from 129 rows on, and earlier for
+    some shapes. GATE_UP is wide_gated's, whose tiles have one part, as those of the HEAD.
+    """
+    if not 0 < tokens <= WIDEST_TILE:
+        return None
+    room = max(32, 1 << (tokens - 1).bit_length())
+    if (outputs, inputs) in _WIDE:
+        return _WIDE[outputs, inputs].get(room)
+    if room == WIDEST_TILE or inputs % 64:
+        return None
+    if product in (Product.GATE_UP, Product.HEAD):
+        return _wide(64, 64, 1, 5)
+    # Enough programs for two on every multiprocessor of a large card, each with some steps to do.
+    tiles, steps = -(-outputs // 64), inputs // 64
+    return _wide(64, 64, max(1, min(8, steps // 4, 264 // tiles)), 5)

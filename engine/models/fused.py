@@ -26,12 +26,14 @@ from engine.kernels.qkv_rows import qkv_rows
 from engine.kernels.rope import rotate_store
 from engine.kernels.row_tile import RowTile, ScaledRows
 from engine.kernels.stream_tile import StreamTile
-from engine.kernels.tiles import Product, choose_tile
+from engine.kernels.tiles import Product, choose_tile, choose_wide
+from engine.kernels.wide_rows import wide_gated, wide_rows
 from engine.models.base import Hidden, Role
 from engine.models.config import ModelConfig
 from engine.models.layers.attention import Attention
 from engine.models.layers.decoder import DecoderLayer
 from engine.models.layers.linear import Linear
+from engine.models.layers.mlp import Mlp
 from engine.models.llama import CausalLM
 
 WIDEST = 32
@@ -96,23 +98,49 @@ class FusedLM(CausalLM):
         layers = [layer for layer in self.layers if isinstance(layer, DecoderLayer)]
         gains = [*(_gain(layer) for layer in layers), self.norm.weight_H]
         kept: dict[int, Tensor] = {}
-        eps = self.config.norm_eps
+        eps, chained = self.config.norm_eps, overlaps()
         hidden_TH, read_TH = rms_norm(self.embedding(ids_T), gains[0], eps=eps)
         for number, (layer, next_gain_H) in enumerate(zip(layers, gains[1:], strict=True)):
             if number in self.aux_layers:
                 kept[number] = hidden_TH
             attention = layer.attention
-            query_TQE = self._rotated(attention, attention.qkv(read_TH), positions_T, plan)
-            mixed_TQE = plan.read(attention.layer, query_TQE)
+            query_TQE = self._rotated(
+                attention, self._product(Product.QKV, attention.qkv, read_TH), positions_T, plan,
+                chained=chained,
+            )  # fmt: skip
+            mixed_TQE = plan.read(attention.layer, query_TQE, chained=chained)
             hidden_TH, read_TH = rms_norm(
-                attention.out(mixed_TQE.flatten(1)), layer.post_norm.weight_H, eps=eps,
-                residual_TH=hidden_TH,
+                self._product(Product.OUT, attention.out, mixed_TQE.flatten(1)),
+                layer.post_norm.weight_H, eps=eps, residual_TH=hidden_TH, chained=chained,
             )  # fmt: skip
             hidden_TH, read_TH = rms_norm(
-                layer.mlp.down(silu_mul(layer.mlp.gate_up(read_TH))), next_gain_H, eps=eps,
-                residual_TH=hidden_TH,
+                self._product(Product.DOWN, layer.mlp.down, self._gated(layer.mlp, read_TH)),
+                next_gain_H, eps=eps, residual_TH=hidden_TH, chained=chained,
             )  # fmt: skip
         return Hidden(rows_TH=read_TH, aux_TX=self._aux(kept))
+
+    def _product(self, product: Product, linear: Linear, x_TI: Tensor) -> Tensor:
+        """(T, O), or the parts of it that its reader adds up (S, T, O)."""
+        tokens, (outputs, inputs) = len(x_TI), linear.weight_OI.shape
+        tile = choose_wide(product, tokens=tokens, outputs=outputs, inputs=inputs)
+        if tile is None:
+            return linear(x_TI)
+        out_STO = torch.empty(tile.parts, tokens, outputs, device=x_TI.device)
+        return wide_rows(
+            x_TI, linear.weight_OI, tile=tile, out_STO=out_STO, bias_O=linear.bias_O,
+            chained=overlaps(),
+        )  # fmt: skip
+
+    def _gated(self, mlp: Mlp, x_TH: Tensor) -> Tensor:
+        """The activation between the feed-forward products, (T, U)."""
+        tokens, (outputs, inputs) = len(x_TH), mlp.gate_up.weight_OI.shape
+        tile = choose_wide(Product.GATE_UP, tokens=tokens, outputs=outputs, inputs=inputs)
+        if tile is None:
+            return silu_mul(mlp.gate_up(x_TH), chained=overlaps())
+        return wide_gated(
+            x_TH, mlp.gate_up.weight_OI, tile=tile, out_TU=x_TH.new_empty(tokens, outputs // 2),
+            chained=overlaps(),
+        )  # fmt: skip
 
     def _aux(self, kept: dict[int, Tensor]) -> Tensor | None:
         return torch.cat([kept[n] for n in self.aux_layers], dim=-1) if kept else None
@@ -196,20 +224,22 @@ class FusedLM(CausalLM):
     def _rotated(
         self,
         attention: Attention,
-        x_TO: Tensor,
+        x: Tensor,
         positions_T: Tensor,
         plan: PagedPlan,
         *,
         chained: bool = False,
     ) -> Tensor:
-        """Queries (T, Q, E) of projected rows; keys and values are in their slots of the pool."""
+        """Queries (T, Q, E) of projected rows (T, O) or their parts (S, T, O); keys and values are
+        in their slots of the pool.
+        """
         gains, eps = None, 0.0
         if attention.q_norm is not None and attention.k_norm is not None:
             gains = (attention.q_norm.weight_H, attention.k_norm.weight_H)
             eps = attention.q_norm.eps
         heads = attention.heads + 2 * attention.kv_heads
         return rotate_store(
-            x_TO.view(len(x_TO), heads, attention.head_dim), **self._stores(attention, plan),
+            x.unflatten(-1, (heads, attention.head_dim)), **self._stores(attention, plan),
             position_T=positions_T, slot_T=plan.slots_T, eps=eps, gains=gains, chained=chained,
         )  # fmt: skip
 
@@ -228,11 +258,22 @@ class FusedLM(CausalLM):
         if tokens > self.narrow and self.invariant:
             return torch.cat([self.logits(part) for part in rows_TH.split(WIDEST)])
         if not 0 < tokens <= self.narrow:
-            return super().logits(rows_TH)
+            return self._wide_logits(rows_TH)
         out_TV = torch.empty(tokens, len(weight_VH), device=rows_TH.device)
         tile = self._choose(Product.HEAD, weight_VH, tokens)
         # Unchained: the rows may come from any torch operation, gathered ones from commit.
         return linear_rows(rows_TH.contiguous(), weight_VH, tile=tile, out_TO=out_TV)
+
+    def _wide_logits(self, rows_TH: Tensor) -> Tensor:
+        tokens, weight_VH = len(rows_TH), self.head.weight_VH
+        vocab, hidden = weight_VH.shape
+        tile = choose_wide(Product.HEAD, tokens=tokens, outputs=vocab, inputs=hidden)
+        if tile is None:
+            if weight_VH.is_cuda and weight_VH.dtype != torch.float32:
+                return torch.mm(rows_TH, weight_VH.T, out_dtype=torch.float32)
+            return super().logits(rows_TH)
+        out_STV = torch.empty(1, tokens, vocab, device=rows_TH.device)
+        return wide_rows(rows_TH.contiguous(), weight_VH, tile=tile, out_STO=out_STV)[0]
 
     def _tile(self, product: Product, linear: Linear, tokens: int) -> RowTile | StreamTile:
         return self._choose(product, linear.weight_OI, tokens)

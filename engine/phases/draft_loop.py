@@ -113,7 +113,9 @@ class DraftLoop:
             laws.append(children.law)
             # A child continues its parent's state and sees what its parent saw.
             hidden_RX = _of_parents(found.hidden_states, frontier)
-            seen_BKW = batch.tail_mask.flatten(0, 1)[frontier.parent_rows].view(seen_BKW.shape)
+            seen_BKW = batch.tail_mask
+            if topk > 1:
+                seen_BKW = seen_BKW.flatten(0, 1)[frontier.parent_rows].view(seen_BKW.shape)
         built = self.ops.build_tree(
             levels,
             roots.bonus_tokens,

@@ -41,7 +41,7 @@ def llm() -> LLM:
         [b"ab"],
         torch.tensor([1, 2]),
     ],
-    ids=repr,
+    ids=lambda prompts: repr(prompts).partition(" at 0x")[0],
 )
 def test_prompts_of_no_kind(llm: LLM, prompts: object) -> None:
     with pytest.raises(EngineError, match="a prompt is a text or a list of token ids, not"):

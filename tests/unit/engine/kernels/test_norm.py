@@ -32,6 +32,19 @@ def test_rms_norm(
     assert_close(normed, normed_64)
 
 
+def test_parts_of_a_product_enter_the_norm_added_up(
+    draw: Callable[..., Tensor], assert_close: Callable[[Tensor, Tensor], None]
+) -> None:
+    parts, gain, residual = draw(3, 4, 72).float(), draw(72), draw(4, 72)
+    total, normed = rms_norm(parts, gain, eps=1e-5, residual_TH=residual)
+    assert total.dtype == normed.dtype == residual.dtype
+    total_64, normed_64 = rms_norm_reference(
+        parts.double().sum(0), gain.double(), eps=1e-5, residual_TH=residual.double()
+    )
+    assert_close(total, total_64)
+    assert_close(normed, normed_64)
+
+
 @pytest.mark.parametrize("tokens", [0, 3])
 def test_silu_mul(
     tokens: int, draw: Callable[..., Tensor], assert_close: Callable[[Tensor, Tensor], None]

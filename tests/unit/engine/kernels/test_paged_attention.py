@@ -78,6 +78,7 @@ def test_prefix_and_masked_tail(
     )
     assert_close(case.run(blank), reference)
     assert_close(case.run(blank, split=128, splits=2), reference)
+    assert_close(case.run(blank, split=256, splits=1), reference)
 
 
 def test_row_that_sees_nothing_is_zero(

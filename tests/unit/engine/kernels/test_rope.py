@@ -10,15 +10,17 @@ from engine.kernels.rope import rotate_reference, rotate_store
 
 
 @pytest.mark.parametrize("normed", [False, True])
+@pytest.mark.parametrize("parts", [None, 3])
 @pytest.mark.parametrize("width", [32, 24])
 def test_rotation_and_slots(
     normed: bool,
+    parts: int | None,
     width: int,
     device: str,
     draw: Callable[..., Tensor],
     assert_close: Callable[[Tensor, Tensor], None],
 ) -> None:
-    x = draw(5, 4 + 2 * 2, width)
+    x = draw(5, 4 + 2 * 2, width) if parts is None else draw(parts, 5, 4 + 2 * 2, width).float()
     gains = (draw(width), draw(width)) if normed else None
     angles = torch.outer(torch.arange(9.0), 10.0 ** -torch.linspace(0, 2, width // 2)).to(device)
     positions = torch.tensor([8, 0, 3, 3, 5], device=device)
@@ -30,7 +32,8 @@ def test_rotation_and_slots(
         x, **tables, slot_T=slots, key_ZCE=keys, value_ZCE=values, gains=gains, eps=1e-5
     )
     wide = None if gains is None else (gains[0].double(), gains[1].double())
-    q, k, v = rotate_reference(x.double(), **tables, kv_heads=2, gains=wide, eps=1e-5)
+    whole = x.double() if parts is None else x.double().sum(0)
+    q, k, v = rotate_reference(whole, **tables, kv_heads=2, gains=wide, eps=1e-5)
     assert_close(query, q)
     assert_close(keys[slots], k)
     assert_close(values[slots], v)

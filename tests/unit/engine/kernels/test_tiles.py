@@ -4,7 +4,8 @@ import pytest
 
 from engine.kernels.row_tile import RowTile
 from engine.kernels.stream_tile import SHARED_BYTES, StreamTile
-from engine.kernels.tiles import Product, choose_tile
+from engine.kernels.tiles import Product, choose_tile, choose_wide
+from engine.kernels.wide_rows import WIDEST_TILE
 
 SIZES = [
     (Product.QKV, 6144, 4096, 128),
@@ -51,3 +52,23 @@ def test_invariant_tiles_ignore_how_many_tokens_there_are() -> None:
 def test_portable_where_streams_cannot_run() -> None:
     tile = choose_tile(Product.OUT, tokens=6, outputs=4096, inputs=4096, streams=False)
     assert isinstance(tile, RowTile)
+
+
+@pytest.mark.parametrize(("product", "outputs", "inputs", "width"), SIZES)
+@pytest.mark.parametrize("tokens", [0, 1, 17, 32, 33, 64, 100, 128, 129, 4096])
+def test_wide_tile_has_work_for_every_part(
+    product: Product, outputs: int, inputs: int, width: int, tokens: int
+) -> None:
+    tile = choose_wide(product, tokens=tokens, outputs=outputs, inputs=inputs)
+    if not 0 < tokens <= WIDEST_TILE:
+        assert tile is None
+    if tile is None:
+        return
+    options = tile.options(tokens)
+    assert options["BLOCK_T"] >= tokens
+    assert inputs // tile.block_i >= tile.parts
+    matrices = 2 if product is Product.GATE_UP else 1
+    rows = matrices * tile.block_o + options["BLOCK_T"]
+    assert 2 * tile.stages * tile.block_i * rows <= SHARED_BYTES
+    if product in (Product.GATE_UP, Product.HEAD):
+        assert tile.parts == 1

@@ -13,6 +13,8 @@ from engine.attention.base import Block, Ragged
 from engine.attention.sdpa import SdpaBackend
 from engine.attention.triton_paged import TritonBackend
 from engine.errors import EngineError
+from engine.kernels.tiles import Product
+from engine.kernels.wide_rows import WideTile
 from engine.kv.pool import KVPool
 from engine.kv.table import RequestTable
 from engine.models.config import ModelConfig
@@ -119,15 +121,25 @@ def test_block(architecture: str, requests: int, rows: int) -> None:
             torch.testing.assert_close(new, old, rtol=1e-4, atol=1e-4)
 
 
+def wide_tile(product: Product, *, tokens: int, outputs: int, inputs: int) -> WideTile:
+    """A tile for these tiny matrices."""
+    parts = 1 if product in (Product.GATE_UP, Product.HEAD) else 2
+    return WideTile(block_o=64, block_i=16, parts=parts, warps=4, stages=2)
+
+
 @torch.inference_mode()
-@pytest.mark.parametrize("architecture", ["Llama", "Qwen3"])
-@pytest.mark.parametrize("invariant", [False, True])
+@pytest.mark.parametrize("architecture", ["Llama", "Qwen2", "Qwen3"])
+@pytest.mark.parametrize("way", ["torch", "tiles", "invariant"])
 def test_block_wider_than_the_token_tile(
-    architecture: str, invariant: bool, monkeypatch: pytest.MonkeyPatch
+    architecture: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whole rows at once, or some requests at a time; requests have no part in one another."""
+    invariant = way == "invariant"
     monkeypatch.setattr(engine.models.fused, "WIDEST", 4)
     monkeypatch.setattr(engine.models.fused, "NARROW", 4)
+    monkeypatch.setattr(
+        engine.models.fused, "choose_wide", wide_tile if way == "tiles" else lambda *_, **__: None
+    )
     model, fused = make(f"{architecture}ForCausalLM", aux_layers=(1, 0))
     fused.invariant = invariant
     table, work, positions = table_and_block(3, 2)
