@@ -167,7 +167,7 @@ class TritonBackend(AttentionBackend):
                 f"{tail} tokens of a request are in flight and the Triton attention holds "
                 f"{WIDEST_TAIL}; lower num_steps, topk or num_draft_tokens"
             )
-        programs = requests * self.pool.keys_ZCE[0].shape[1]
+        programs, rows = requests * self.pool.keys_ZCE[0].shape[1], work.slots_BR.shape[1]
         # The kernels read every tensor without gaps; a step's slots are columns of its tail.
         work = replace(
             work,
@@ -181,16 +181,20 @@ class TritonBackend(AttentionBackend):
             table_PM=self.table.slots_PM,
             slots_T=work.slots_BR.reshape(-1).contiguous(),
             word_T=mask_words(work.mask_BRW),
-            split=SHORT_SPLIT if self.invariant else _split(programs, work.max_prefix + tail),
+            split=SHORT_SPLIT
+            if self.invariant
+            else split_columns(programs, rows, longest=work.max_prefix + tail),
             invariant=self.invariant,
         )
 
 
-def _split(programs: int, longest: int) -> int:
-    """Columns of a split when so many programs run before any splitting."""
+def split_columns(programs: int, rows: int, *, longest: int) -> int:
+    """Columns of a split when so many programs run before any splitting, with so many rows of a
+    request each.
+    """
     if programs <= 32:
-        return SHORT_SPLIT
+        return SHORT_SPLIT if rows <= 4 else 2 * SHORT_SPLIT
     if programs <= 128:
-        return 192
+        return 192 if rows <= 4 else 384
     # Many requests fill the card whole; of long ones some may be short, and the rest then splits.
     return 1024 if longest > WHOLE else max(SHORT_SPLIT, -(-longest // SHORT_SPLIT) * SHORT_SPLIT)

@@ -26,7 +26,7 @@ from engine.kernels.launch import (
 )
 
 BLOCK_Y = 64
-"""Columns of one block; a split is a multiple of it."""
+"""Columns of the smallest block; a split is a multiple of it."""
 
 INVARIANT_ROWS = 32
 """Rows of a request that an invariant tile has room for."""
@@ -225,17 +225,22 @@ def _mask_words(
     tl.store(word_ptr + t_T, word_T, mask=t_T < tokens)
 
 
-def _depth(block_n: int, columns: int) -> tuple[int, int]:
-    """Warps and pipeline stages of a split, by the rows of its tile and its length.
+def _depth(block_n: int, width: int, columns: int) -> tuple[int, int, int]:
+    """Columns of a block, warps and pipeline stages of a split, by the rows of its tile, the width of a
+    head and its length; what was fastest on one H200 with 1070 columns.
 
     A split of one block has nothing to load ahead. Two loads follow each other for every block, a
     slot and then its key, so five or seven stages keep two or three blocks on their way.
     """
     if columns == BLOCK_Y:
-        return (4 if block_n in (32, 64) else 8), 2
+        return BLOCK_Y, 4 if block_n in (32, 64) or width <= 64 else 8, 2
     if block_n <= 16:
-        return 2, 7 if columns > 1024 else 5
-    return (4, 5) if block_n <= 64 else (8, 3)
+        return BLOCK_Y, 1 if columns > 1024 and width <= 64 else 2, 5
+    if columns == 128:
+        return (128, 4, 5) if block_n <= 32 else (BLOCK_Y, 4, 5)
+    if block_n <= 32:
+        return BLOCK_Y, 2, 5
+    return (BLOCK_Y, 4, 5) if block_n <= 64 else (BLOCK_Y, 8, 3)
 
 
 def mask_words(mask_BRW: Tensor) -> Tensor:
@@ -250,6 +255,13 @@ def mask_words(mask_BRW: Tensor) -> Tensor:
             mask_TW, word_T, tokens, tail, BLOCK_T=32, BLOCK_W=triton.next_power_of_2(tail)
         )
     return word_T
+
+
+def mask_words_reference(mask_BRW: Tensor) -> Tensor:
+    """The same in torch."""
+    assert mask_BRW.shape[-1] <= 64, "a word has 64 bits"
+    bit_W = torch.arange(mask_BRW.shape[-1], device=mask_BRW.device)
+    return (mask_BRW.long() << bit_W).sum(-1).flatten()
 
 
 def paged_attention(
@@ -287,12 +299,12 @@ def paged_attention(
     assert_dense(q_TQE, key_ZCE, value_ZCE, row_B, prefix_B, tail_BW, word_T)
     # One path for every batch: there an invariant launch takes its one split through the scratch.
     direct = splits == 1 and not invariant
-    warps, stages = (8, 2) if invariant else _depth(block_n, split)
+    block_y, warps, stages = (BLOCK_Y, 8, 2) if invariant else _depth(block_n, width, split)
     _attend_split[splits, kv_heads, requests](
         q_TQE, key_ZCE, value_ZCE, table_PM, table_PM.stride(0), row_B, prefix_B, tail_BW,
         word_T, out_TQE if direct else part_TQSE, weight_TQS, tail, split,
         math.log2(math.e) / math.sqrt(width), rows, group, kv_heads, width, BLOCK_N=block_n,
-        BLOCK_E=block_e, BLOCK_Y=BLOCK_Y, DIRECT=direct, INVARIANT=invariant,
+        BLOCK_E=block_e, BLOCK_Y=block_y, DIRECT=direct, INVARIANT=invariant,
         CHAINED=chained, launch_pdl=chained, num_warps=warps, num_stages=stages,
     )  # fmt: skip
     if direct:

@@ -1,8 +1,9 @@
 """FusedLM: the CausalLM whose forwards run through the Triton kernels.
 
-A forward of at most 16 rows is bound by reading weights, and there each layer is six kernels that
-hand rows over without a norm of their own. Wider forwards, and prefill, take their products from
-torch and the rest from kernels of whole rows.
+A forward of at most 8 rows is bound by reading weights, and there each layer is six kernels that
+hand rows over without a norm of their own. Wider forwards have kernels of whole rows between their
+products; these are kernels too for up to 128 rows, and torch's where torch is faster and in
+prefill.
 
 T rows of the forward   H hidden size   Q query heads   C key/value heads   E head width
 U feed-forward width   X width of the hidden states fed to a draft   V vocabulary
@@ -27,7 +28,7 @@ from engine.kernels.rope import rotate_store
 from engine.kernels.row_tile import RowTile, ScaledRows
 from engine.kernels.stream_tile import StreamTile
 from engine.kernels.tiles import Product, choose_tile, choose_wide
-from engine.kernels.wide_rows import wide_gated, wide_rows
+from engine.kernels.wide_rows import WideTile, wide_gated, wide_rows
 from engine.models.base import Hidden, Role
 from engine.models.config import ModelConfig
 from engine.models.layers.attention import Attention
@@ -39,9 +40,10 @@ from engine.models.llama import CausalLM
 WIDEST = 32
 """Rows of the widest token tile; beyond it these kernels would read the weights twice."""
 
-NARROW = 16
-"""Rows up to which they beat torch's products, measured for the 8B and the 1B shape: of 8 requests
-with 4 verify rows each, a forward took 6.05 ms this way, one with 8 rows each 5.87 ms the other."""
+NARROW = 8
+"""Rows up to which they beat the wide kernels, measured for the 8B and the 1B shape: with 8 rows a
+forward took 4.37 and 1.06 ms this way, 4.87 and 1.21 ms the other; with 16 rows 4.89 and 1.31
+against 4.82 and 1.23."""
 
 
 class FusedLM(CausalLM):
@@ -121,11 +123,11 @@ class FusedLM(CausalLM):
 
     def _product(self, product: Product, linear: Linear, x_TI: Tensor) -> Tensor:
         """(T, O), or the parts of it that its reader adds up (S, T, O)."""
-        tokens, (outputs, inputs) = len(x_TI), linear.weight_OI.shape
-        tile = choose_wide(product, tokens=tokens, outputs=outputs, inputs=inputs)
+        tile = self._wide_tile(product, linear.weight_OI, len(x_TI))
         if tile is None:
             return linear(x_TI)
-        out_STO = torch.empty(tile.parts, tokens, outputs, device=x_TI.device)
+        size = (tile.parts, len(x_TI), len(linear.weight_OI))
+        out_STO = torch.empty(size, device=x_TI.device)
         return wide_rows(
             x_TI, linear.weight_OI, tile=tile, out_STO=out_STO, bias_O=linear.bias_O,
             chained=overlaps(),
@@ -133,14 +135,13 @@ class FusedLM(CausalLM):
 
     def _gated(self, mlp: Mlp, x_TH: Tensor) -> Tensor:
         """The activation between the feed-forward products, (T, U)."""
-        tokens, (outputs, inputs) = len(x_TH), mlp.gate_up.weight_OI.shape
-        tile = choose_wide(Product.GATE_UP, tokens=tokens, outputs=outputs, inputs=inputs)
+        tile = self._wide_tile(Product.GATE_UP, mlp.gate_up.weight_OI, len(x_TH))
         if tile is None:
             return silu_mul(mlp.gate_up(x_TH), chained=overlaps())
+        act_TU = x_TH.new_empty(len(x_TH), self.config.ffn)
         return wide_gated(
-            x_TH, mlp.gate_up.weight_OI, tile=tile, out_TU=x_TH.new_empty(tokens, outputs // 2),
-            chained=overlaps(),
-        )  # fmt: skip
+            x_TH, mlp.gate_up.weight_OI, tile=tile, out_TU=act_TU, chained=overlaps()
+        )
 
     def _aux(self, kept: dict[int, Tensor]) -> Tensor | None:
         return torch.cat([kept[n] for n in self.aux_layers], dim=-1) if kept else None
@@ -265,15 +266,20 @@ class FusedLM(CausalLM):
         return linear_rows(rows_TH.contiguous(), weight_VH, tile=tile, out_TO=out_TV)
 
     def _wide_logits(self, rows_TH: Tensor) -> Tensor:
-        tokens, weight_VH = len(rows_TH), self.head.weight_VH
-        vocab, hidden = weight_VH.shape
-        tile = choose_wide(Product.HEAD, tokens=tokens, outputs=vocab, inputs=hidden)
-        if tile is None:
-            if weight_VH.is_cuda and weight_VH.dtype != torch.float32:
-                return torch.mm(rows_TH, weight_VH.T, out_dtype=torch.float32)
-            return super().logits(rows_TH)
-        out_STV = torch.empty(1, tokens, vocab, device=rows_TH.device)
-        return wide_rows(rows_TH.contiguous(), weight_VH, tile=tile, out_STO=out_STV)[0]
+        weight_VH = self.head.weight_VH
+        tile = self._wide_tile(Product.HEAD, weight_VH, len(rows_TH))
+        if tile is not None:
+            out_STV = torch.empty(1, len(rows_TH), len(weight_VH), device=rows_TH.device)
+            return wide_rows(rows_TH.contiguous(), weight_VH, tile=tile, out_STO=out_STV)[0]
+        if weight_VH.is_cuda and weight_VH.itemsize == 2:
+            return torch.mm(rows_TH, weight_VH.T, out_dtype=torch.float32)
+        return super().logits(rows_TH)
+
+    def _wide_tile(self, product: Product, weight_OI: Tensor, tokens: int) -> WideTile | None:
+        if weight_OI.is_cuda and weight_OI.itemsize != 2:  # its tiles would not fit
+            return None
+        outputs, inputs = weight_OI.shape
+        return choose_wide(product, tokens=tokens, outputs=outputs, inputs=inputs)
 
     def _tile(self, product: Product, linear: Linear, tokens: int) -> RowTile | StreamTile:
         return self._choose(product, linear.weight_OI, tokens)

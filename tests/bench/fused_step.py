@@ -10,11 +10,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from engine.attention.triton_paged import split_columns
 from engine.kernels.embedding import BLOCK_H, embed_rows
 from engine.kernels.gated_rows import gated_rows, gated_rows_reference
 from engine.kernels.linear_rows import linear_rows, linear_rows_reference
 from engine.kernels.paged_attention import (
-    mask_words,
+    mask_words_reference,
     paged_attention,
     paged_attention_reference,
 )
@@ -23,9 +24,6 @@ from engine.kernels.row_tile import RowTile, ScaledRows
 from engine.kernels.stream_tile import StreamTile
 from engine.kernels.tiles import Product, choose_tile
 from tests.bench.shapes import Shape, Weights, rotary_tables
-
-SPLIT = 64
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tiles:
@@ -75,7 +73,7 @@ class FusedStep:
         self.tail_BW = slots[context:].view(1, tokens)
         self.slot_T = self.tail_BW.view(tokens)
         self.mask_BRW = torch.ones(1, tokens, tokens, dtype=torch.bool, device=device).tril()
-        self.word_T = mask_words(self.mask_BRW)
+        self.word_T = mask_words_reference(self.mask_BRW)
         self.row_B = torch.ones(1, device=device, dtype=torch.int64)
         self.prefix_B = torch.full((1,), context, device=device, dtype=torch.int64)
         self.position_T = context + torch.arange(tokens, device=device)
@@ -86,7 +84,8 @@ class FusedStep:
             # NaN shows what no kernel wrote.
             return torch.full(sizes, float("nan"), device=device, dtype=kind)
 
-        splits = -(-room // SPLIT)
+        self.split = split_columns(shape.kv_heads, tokens, longest=room)
+        splits = -(-room // self.split)
         self.hidden = buffer(tokens, shape.hidden)
         self.scaled = buffer(tokens, shape.hidden)
         self.square: dict[int, Tensor] = {}
@@ -124,7 +123,7 @@ class FusedStep:
             )  # fmt: skip
             paged_attention(
                 self.query, key, value, table_PM=self.table_PM, row_B=self.row_B,
-                prefix_B=self.prefix_B, tail_BW=self.tail_BW, word_T=self.word_T, split=SPLIT,
+                prefix_B=self.prefix_B, tail_BW=self.tail_BW, word_T=self.word_T, split=self.split,
                 part_TQSE=self.part, weight_TQS=self.weight, out_TQE=self.mixed, chained=chained,
             )  # fmt: skip
             linear_rows(

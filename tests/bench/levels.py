@@ -9,14 +9,18 @@ from types import ModuleType
 
 import engine.carriers
 import engine.graphs.buffers
+import engine.kv.table
 import engine.phases.commit
 import engine.phases.draft_decode
 import engine.phases.draft_extend
+import engine.phases.draft_loop
 import engine.phases.prefill
 import engine.phases.verify
+import engine.proposers.chain
 import engine.proposers.lookup
 import engine.proposers.model
 import engine.proposers.plain
+import engine.sampling.batch
 from shapecheck import enable
 from shapecheck.config import LEVEL_FLAG, Level, settings, use
 from shapecheck.spec import contract_of
@@ -25,14 +29,18 @@ from tests.bench.patches import Patches
 CONTRACTED: tuple[ModuleType, ...] = (
     engine.carriers,
     engine.graphs.buffers,
+    engine.kv.table,
     engine.phases.commit,
     engine.phases.draft_decode,
     engine.phases.draft_extend,
+    engine.phases.draft_loop,
     engine.phases.prefill,
     engine.phases.verify,
+    engine.proposers.chain,
     engine.proposers.lookup,
     engine.proposers.model,
     engine.proposers.plain,
+    engine.sampling.batch,
 )
 
 

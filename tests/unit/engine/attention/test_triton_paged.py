@@ -100,6 +100,15 @@ def test_ragged(prefixes: tuple[int, ...], extends: tuple[int, ...]) -> None:
     twins.check_equal(work, sum(extends))
 
 
+@pytest.mark.parametrize("rows", [1, 2])
+def test_slots_that_are_columns_of_a_longer_tail(rows: int) -> None:
+    """A draft step writes to some columns of its tail: a view with gaps, of several requests."""
+    twins = Twins([3, 70, 12])
+    work = block(twins, [3, 70, 12], rows, 5)
+    assert not work.slots_BR.is_contiguous()
+    twins.check_equal(work, 3 * rows)
+
+
 def test_idle_rank() -> None:
     twins = Twins([4])
     empty = torch.zeros(0, dtype=torch.int64, device=DEVICE)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from engine.kernels.paged_attention import (
     mask_words,
+    mask_words_reference,
     paged_attention,
     paged_attention_reference,
 )
@@ -120,10 +121,27 @@ def test_chain_of_rows_is_one_row_at_a_time(
             assert torch.equal(alone.run(blank)[0], together[row])
 
 
-def test_words_hold_the_mask() -> None:
-    mask = torch.tensor([[[True, False, True], [False, False, False]]])
-    assert mask_words(mask).tolist() == [5, 0]
-    full = torch.ones(1, 1, 64, dtype=torch.bool)
-    assert mask_words(full).tolist() == [-1]
-    with pytest.raises(AssertionError, match="64 bits"):
-        mask_words(torch.ones(1, 1, 65, dtype=torch.bool))
+def test_words_hold_the_mask(device: str) -> None:
+    mask = torch.tensor([[[True, False, True], [False, False, False]]], device=device)
+    assert mask_words(mask).tolist() == mask_words_reference(mask).tolist() == [5, 0]
+    full = torch.ones(1, 1, 64, dtype=torch.bool, device=device)
+    assert mask_words(full).tolist() == mask_words_reference(full).tolist() == [-1]
+    generator = torch.Generator().manual_seed(7)
+    many = (torch.rand(9, 7, 13, generator=generator) < 0.5).to(device)
+    assert torch.equal(mask_words(many), mask_words_reference(many))
+    assert mask_words(many[:0]).shape == (0,)
+    for words in (mask_words, mask_words_reference):
+        with pytest.raises(AssertionError, match="64 bits"):
+            words(torch.ones(1, 1, 65, dtype=torch.bool, device=device))
+
+
+@pytest.mark.parametrize("gap", ["tail_BW", "prefix_B", "row_B"])
+def test_a_view_with_gaps_is_refused(
+    gap: str, device: str, draw: Callable[..., Tensor], blank: Callable[..., Tensor]
+) -> None:
+    """It would be read as what stands next to it in memory."""
+    case = make(draw, device, prefixes=[5, 9], rows=2, tail=3)
+    dense = case.plan[gap]
+    case.plan[gap] = torch.stack((dense, dense), dim=-1)[..., 0]
+    with pytest.raises(AssertionError, match=r"strides .* call contiguous\(\)"):
+        case.run(blank)
