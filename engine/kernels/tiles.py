@@ -53,7 +53,7 @@ _ONE_TOKEN: dict[tuple[int, int], RowTile] = {
     (128256, 2048): _row(4, 1024, 4, 1),
 }
 _FEW_TOKENS: dict[tuple[int, int], StreamTile] = {
-    (6144, 4096): _stream(16, 64, 4, 6),
+    (6144, 4096): _stream(16, 64, 4, 5, 2),
     (4096, 4096): _stream(16, 128, 2, 5),
     (28672, 4096): _stream(16, 128, 4, 3),
     (4096, 14336): _stream(16, 128, 4, 5),

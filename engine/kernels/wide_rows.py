@@ -29,13 +29,23 @@ WIDEST_TILE = 128
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WideTile:
-    """How such a product is cut: output rows, inputs of a step, parts, warps, steps in flight."""
+    """How such a product is cut: output rows, inputs of a step, parts, warps, steps in flight.
+
+    `rows` are those of its `block_o` output rows that a tile of wide_gated really has: what divides
+    the rows evenly among multiprocessors is no power of two.
+    """
 
     block_o: int
     block_i: int
     parts: int
     warps: int
     stages: int
+    rows: int = 0
+
+    @property
+    def own(self) -> int:
+        """Output rows of one tile."""
+        return self.rows or self.block_o
 
     def options(self, tokens: int) -> dict[str, int]:
         """Keyword arguments of a launch for so many tokens."""
@@ -58,12 +68,20 @@ def _ahead(w_row_O, first, BLOCK_I: tl.constexpr):
 
 
 @triton.jit
-def _load_inputs(row, offset_I, start, inputs, EVEN: tl.constexpr, BLOCK_I: tl.constexpr):
-    """One step's inputs of every row, (rows, BLOCK_I); zeros behind the last input."""
+def _load_inputs(
+    row, here, offset_I, start, inputs, ALL: tl.constexpr, EVEN: tl.constexpr,
+    BLOCK_I: tl.constexpr,
+):  # fmt: skip
+    """One step's inputs of every row that is here (ALL: they all are), zeros of the others."""
     at = row[:, None] + start * BLOCK_I + offset_I[None, :]
-    if EVEN:
-        return tl.load(at)
-    return tl.load(at, mask=(start * BLOCK_I + offset_I)[None, :] < inputs, other=0.0)
+    if ALL and EVEN:
+        value = tl.load(at)
+    elif EVEN:
+        value = tl.load(at, mask=here[:, None], other=0.0)
+    else:
+        within = (start * BLOCK_I + offset_I)[None, :] < inputs
+        value = tl.load(at, mask=within & here[:, None], other=0.0)
+    return value
 
 
 @triton.jit(do_not_specialize=["tokens"])
@@ -100,8 +118,8 @@ def _wide_rows(
     wait_for_producers(CHAINED)
     sum_OT = tl.zeros((BLOCK_O, BLOCK_T), tl.float32)
     for step in tl.range(first, last, num_stages=STAGES):
-        w_OI = _load_inputs(w_row_O, offset_I, step, inputs, EVEN, BLOCK_I)
-        x_TI = _load_inputs(x_row_T, offset_I, step, inputs, EVEN, BLOCK_I)
+        w_OI = _load_inputs(w_row_O, o_O >= 0, offset_I, step, inputs, True, EVEN, BLOCK_I)
+        x_TI = _load_inputs(x_row_T, token_T >= 0, offset_I, step, inputs, True, EVEN, BLOCK_I)
         sum_OT = tl.dot(w_OI, x_TI.T, sum_OT, input_precision="ieee")
     if BIAS:
         sum_OT += tl.where(part == 0, tl.load(bias_ptr + row_O).to(tl.float32), 0.0)[:, None]
@@ -119,6 +137,7 @@ def _wide_gated(
     inputs,
     U,
     EVEN: tl.constexpr,
+    OWN: tl.constexpr,
     CHAINED: tl.constexpr,
     BLOCK_O: tl.constexpr,
     BLOCK_I: tl.constexpr,
@@ -126,7 +145,10 @@ def _wide_gated(
     STAGES: tl.constexpr,
 ):
     release_successor(CHAINED)
-    u_U = tl.program_id(0) * BLOCK_O + tl.arange(0, BLOCK_O)
+    ALL: tl.constexpr = OWN == BLOCK_O
+    offset_U = tl.arange(0, BLOCK_O)
+    u_U = tl.program_id(0) * OWN + offset_U
+    own_U = (offset_U < OWN) & (u_U < U)
     token_T = tl.program_id(2) * BLOCK_T + tl.arange(0, BLOCK_T)
     offset_I = tl.arange(0, BLOCK_I)
     gate_row_U = w_ptr + tl.minimum(u_U, U - 1).to(tl.int64) * inputs
@@ -139,13 +161,13 @@ def _wide_gated(
     gate_UT = tl.zeros((BLOCK_O, BLOCK_T), tl.float32)
     up_UT = tl.zeros((BLOCK_O, BLOCK_T), tl.float32)
     for step in tl.range(0, tl.cdiv(inputs, BLOCK_I), num_stages=STAGES):
-        x_TI = _load_inputs(x_row_T, offset_I, step, inputs, EVEN, BLOCK_I)
-        gate_UI = _load_inputs(gate_row_U, offset_I, step, inputs, EVEN, BLOCK_I)
-        up_UI = _load_inputs(up_row_U, offset_I, step, inputs, EVEN, BLOCK_I)
+        x_TI = _load_inputs(x_row_T, token_T >= 0, offset_I, step, inputs, True, EVEN, BLOCK_I)
+        gate_UI = _load_inputs(gate_row_U, own_U, offset_I, step, inputs, ALL, EVEN, BLOCK_I)
+        up_UI = _load_inputs(up_row_U, own_U, offset_I, step, inputs, ALL, EVEN, BLOCK_I)
         gate_UT = tl.dot(gate_UI, x_TI.T, gate_UT, input_precision="ieee")
         up_UT = tl.dot(up_UI, x_TI.T, up_UT, input_precision="ieee")
     act_UT = gate_UT / (1.0 + tl.exp(-gate_UT)) * up_UT
-    here_UT = (u_U[:, None] < U) & (token_T[None, :] < tokens)
+    here_UT = own_U[:, None] & (token_T[None, :] < tokens)
     at_UT = token_T[None, :].to(tl.int64) * U + u_U[:, None]
     tl.store(y_ptr + at_UT, act_UT.to(y_ptr.dtype.element_ty), mask=here_UT)
 
@@ -185,9 +207,10 @@ def wide_gated(
     assert tile.parts == 1, "the activation needs whole sums"
     options = tile.options(tokens)
     if tokens:
-        _wide_gated[triton.cdiv(width, tile.block_o), 1, triton.cdiv(tokens, options["BLOCK_T"])](
+        _wide_gated[triton.cdiv(width, tile.own), 1, triton.cdiv(tokens, options["BLOCK_T"])](
             x_TI, weight_OI, out_TU, tokens, inputs, width,
-            EVEN=inputs % tile.block_i == 0, CHAINED=chained, launch_pdl=chained, **options,
+            EVEN=inputs % tile.block_i == 0, OWN=tile.own, CHAINED=chained, launch_pdl=chained,
+            **options,
         )  # fmt: skip
     return out_TU
 

@@ -75,7 +75,7 @@ def block(twins: Twins, prefixes: list[int], rows: int, tail: int, *, slack: int
     return Block(
         req_rows_B=torch.tensor(twins.rows, device=DEVICE),
         prefix_lens_B=torch.tensor(prefixes, device=DEVICE),
-        slots_BR=tails[:, tail - rows :].to(DEVICE),
+        slots_BR=tails.to(DEVICE)[:, tail - rows :],
         tail_slots_BW=tails.to(DEVICE),
         mask_BRW=mask.to(DEVICE),
         max_prefix=max(prefixes) + slack,

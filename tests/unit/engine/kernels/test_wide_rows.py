@@ -42,9 +42,11 @@ def test_parts_add_up(
 
 
 @pytest.mark.parametrize("tokens", [0, 3, 130])
-@pytest.mark.parametrize(("inputs", "width"), [(128, 64), (72, 40)])
+@pytest.mark.parametrize(("inputs", "width"), [(128, 64), (72, 40), (64, 100)])
+@pytest.mark.parametrize("rows", [0, 48])
 def test_gate_and_up(
     tokens: int,
+    rows: int,
     inputs: int,
     width: int,
     draw: Callable[..., Tensor],
@@ -52,6 +54,7 @@ def test_gate_and_up(
     assert_close: Callable[[Tensor, Tensor], None],
 ) -> None:
     x, weight = draw(tokens, inputs), draw(2 * width, inputs) / inputs**0.5
-    out = wide_gated(x, weight, tile=TILE, out_TU=blank(tokens, width))
+    tile = replace(TILE, rows=rows)
+    out = wide_gated(x, weight, tile=tile, out_TU=blank(tokens, width))
     if tokens:
         assert_close(out, wide_gated_reference(x.double(), weight.double()))
