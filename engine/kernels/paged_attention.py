@@ -28,9 +28,6 @@ from engine.kernels.launch import (
 BLOCK_Y = 64
 """Columns of the smallest block; a split is a multiple of it."""
 
-AHEAD = 1
-"""Blocks of a split that are on their way into the L2 cache before the queries are there."""
-
 INVARIANT_ROWS = 32
 """Rows of a request that an invariant tile has room for."""
 
@@ -98,7 +95,6 @@ def _attend_split(
     BLOCK_N: tl.constexpr,
     BLOCK_E: tl.constexpr,
     BLOCK_Y: tl.constexpr,
-    AHEAD: tl.constexpr,
     DIRECT: tl.constexpr,
     INVARIANT: tl.constexpr,
     CHAINED: tl.constexpr,
@@ -125,12 +121,11 @@ def _attend_split(
     if CHAINED:
         LINES: tl.constexpr = BLOCK_E // 64 if BLOCK_E > 64 else 1
         # Committed columns were written before this forward began: read ahead of the producer.
-        for start in tl.range(first, tl.minimum(last, first + AHEAD * BLOCK_Y), BLOCK_Y):
-            y_Y = start + tl.arange(0, BLOCK_Y)
-            slot_Y = _load_slots(row_ptr, tail_ptr, y_Y, prefix, end, False)
-            line_Y = slot_Y[:, None] * STRIDE + tl.arange(0, LINES)[None, :] * 64
-            prefetch(k_ptr + line_Y)
-            prefetch(v_ptr + line_Y)
+        y_Y = first + tl.arange(0, BLOCK_Y)
+        slot_Y = _load_slots(row_ptr, tail_ptr, y_Y, prefix, end, False)
+        line_Y = slot_Y[:, None] * STRIDE + tl.arange(0, LINES)[None, :] * 64
+        prefetch(k_ptr + line_Y)
+        prefetch(v_ptr + line_Y)
     wait_for_producers(CHAINED)
 
     n_N = tl.arange(0, BLOCK_N)
@@ -309,7 +304,7 @@ def paged_attention(
         q_TQE, key_ZCE, value_ZCE, table_PM, table_PM.stride(0), row_B, prefix_B, tail_BW,
         word_T, out_TQE if direct else part_TQSE, weight_TQS, tail, split,
         math.log2(math.e) / math.sqrt(width), rows, group, kv_heads, width, BLOCK_N=block_n,
-        BLOCK_E=block_e, BLOCK_Y=block_y, AHEAD=AHEAD, DIRECT=direct, INVARIANT=invariant,
+        BLOCK_E=block_e, BLOCK_Y=block_y, DIRECT=direct, INVARIANT=invariant,
         CHAINED=chained, launch_pdl=chained, num_warps=warps, num_stages=stages,
     )  # fmt: skip
     if direct:

@@ -36,8 +36,12 @@ def _stream(block_o: int, slice_i: int, warps: int, slots: int, per_sm: int = 1)
     )
 
 
-def _wide(block_o: int, block_i: int, parts: int, stages: int, *, warps: int = 4) -> WideTile:
-    return WideTile(block_o=block_o, block_i=block_i, parts=parts, warps=warps, stages=stages)
+def _wide(
+    block_o: int, block_i: int, parts: int, stages: int, *, warps: int = 4, rows: int = 0
+) -> WideTile:
+    return WideTile(
+        block_o=block_o, block_i=block_i, parts=parts, warps=warps, stages=stages, rows=rows
+    )
 
 
 _ONE_TOKEN: dict[tuple[int, int], RowTile] = {
@@ -70,7 +74,8 @@ _WIDE: dict[tuple[int, int], dict[int, WideTile]] = {
         32: _wide(128, 64, 4, 6), 64: _wide(64, 128, 2, 4), 128: _wide(64, 128, 2, 4),
     },
     (28672, 4096): {
-        32: _wide(64, 64, 1, 3), 64: _wide(64, 64, 1, 5), 128: _wide(128, 64, 1, 4, warps=8),
+        32: _wide(64, 64, 1, 5, rows=56), 64: _wide(64, 64, 1, 4, rows=56),
+        128: _wide(128, 64, 1, 4, warps=8),
     },
     (4096, 14336): {
         32: _wide(128, 64, 4, 6), 64: _wide(64, 128, 4, 3), 128: _wide(64, 128, 2, 4),

@@ -84,7 +84,9 @@ class FusedStep:
             # NaN shows what no kernel wrote.
             return torch.full(sizes, float("nan"), device=device, dtype=kind)
 
-        self.split = split_columns(shape.kv_heads, tokens, longest=room)
+        self.split = split_columns(
+            shape.kv_heads, tokens, width=shape.head_width, longest=room
+        )
         splits = -(-room // self.split)
         self.hidden = buffer(tokens, shape.hidden)
         self.scaled = buffer(tokens, shape.hidden)

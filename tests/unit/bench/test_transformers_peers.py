@@ -95,6 +95,13 @@ def test_the_whole_comparison_with_one_peer_made_up(monkeypatch: pytest.MonkeyPa
     points = found["engine"]
     assert isinstance(points, list)
     assert [point["num_draft_tokens"] for point in points] == [1, 3]
-    wanted = points[1]["tokens_per_second_at_the_average"] / 2.0
-    assert found["ratios"]["compiled"] == {"ratio": wanted, "wanted": 1.8}  # type: ignore[index]  # JSON
-    assert set(found["ratios"]) == {"compiled", "transformers", "transformers assisted"}  # type: ignore[call-overload]  # JSON
+    ratios = found["ratios"]
+    assert isinstance(ratios, dict)
+    assert ratios["compiled"] == points[1]["tokens_per_second_at_the_average"] / 2.0
+    assert set(ratios) == {
+        *("compiled", "transformers", "transformers assisted"),
+        "both at full acceptance",
+    }
+    full = found["engine at full acceptance"]
+    assert isinstance(full, list)
+    assert [point["accept_length"] for point in full] == [5, 21], "all that was drafted"
