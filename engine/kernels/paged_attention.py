@@ -226,8 +226,8 @@ def _mask_words(
 
 
 def _depth(block_n: int, width: int, columns: int) -> tuple[int, int, int]:
-    """Columns of a block, warps and pipeline stages of a split, by the rows of its tile, the width of a
-    head and its length; what was fastest on one H200 with 1070 columns.
+    """Columns of a block, warps and pipeline stages of a split, by the rows of its tile, the width
+    of a head and its length; what was fastest on one H200 with 1070 columns.
 
     A split of one block has nothing to load ahead. Two loads follow each other for every block, a
     slot and then its key, so five or seven stages keep two or three blocks on their way.

@@ -192,7 +192,8 @@ def wide_rows(
             triton.cdiv(outputs, tile.block_o), tile.parts, triton.cdiv(tokens, options["BLOCK_T"])
         ](
             x_TI, weight_OI, bias_O, out_STO, tokens, inputs, outputs,
-            EVEN=inputs % tile.block_i == 0, BIAS=bias_O is not None, CHAINED=chained, launch_pdl=chained, **options,
+            EVEN=inputs % tile.block_i == 0, BIAS=bias_O is not None, CHAINED=chained,
+            launch_pdl=chained, **options,
         )  # fmt: skip
     return out_STO
 
