@@ -216,9 +216,7 @@ def wide_gated(
     return out_TU
 
 
-def wide_rows_reference(
-    x_TI: Tensor, weight_OI: Tensor, *, bias_O: Tensor | None = None
-) -> Tensor:
+def wide_rows_reference(x_TI: Tensor, weight_OI: Tensor, *, bias_O: Tensor | None = None) -> Tensor:
     """The sum of all parts in torch: what wide_rows is held to, in float64."""
     return torch.nn.functional.linear(x_TI, weight_OI, bias_O)
 

@@ -139,9 +139,7 @@ class FusedLM(CausalLM):
         if tile is None:
             return silu_mul(mlp.gate_up(x_TH), chained=overlaps())
         act_TU = x_TH.new_empty(len(x_TH), self.config.ffn)
-        return wide_gated(
-            x_TH, mlp.gate_up.weight_OI, tile=tile, out_TU=act_TU, chained=overlaps()
-        )
+        return wide_gated(x_TH, mlp.gate_up.weight_OI, tile=tile, out_TU=act_TU, chained=overlaps())
 
     def _aux(self, kept: dict[int, Tensor]) -> Tensor | None:
         return torch.cat([kept[n] for n in self.aux_layers], dim=-1) if kept else None

@@ -25,6 +25,7 @@ from engine.kernels.stream_tile import StreamTile
 from engine.kernels.tiles import Product, choose_tile
 from tests.bench.shapes import Shape, Weights, rotary_tables
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tiles:
     """The tile of each of a layer's matrices and of the head."""
@@ -84,9 +85,7 @@ class FusedStep:
             # NaN shows what no kernel wrote.
             return torch.full(sizes, float("nan"), device=device, dtype=kind)
 
-        self.split = split_columns(
-            shape.kv_heads, tokens, width=shape.head_width, longest=room
-        )
+        self.split = split_columns(shape.kv_heads, tokens, width=shape.head_width, longest=room)
         splits = -(-room // self.split)
         self.hidden = buffer(tokens, shape.hidden)
         self.scaled = buffer(tokens, shape.hidden)
