@@ -51,11 +51,14 @@ class Proposer(ABC):
     `shift` is 1 when the draft reads ids one position ahead (EAGLE: the hidden state of token p
     beside token p+1), 0 when it reads them where they stand. `may_pass` says that it may have
     nothing to propose and keeps no KV of its own, so that plain decoding can take a turn.
+    `runs_ahead` says that it proposes from what is on the device alone, and for one token an
+    iteration, so that the next iteration can be launched before this one is read.
     """
 
     models: ClassVar[Models] = "ngram"
     shift: ClassVar[int] = 0
     may_pass: ClassVar[bool] = False
+    runs_ahead: ClassVar[bool] = False
     accept: Accept
 
     def __init__(self, parts: Parts) -> None:

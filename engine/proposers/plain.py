@@ -12,6 +12,7 @@ class PlainProposer(ChainProposer):
     """algorithm="none"."""
 
     models = "none"
+    runs_ahead = True
 
     @property
     def width(self) -> int:

@@ -35,9 +35,17 @@ class Running:
         index = to_device(torch.tensor(kept, dtype=torch.int64), self.device)
         self._set([self.requests[row] for row in kept], self._live.state.filter(index))
 
-    def live(self) -> Live:
-        """What the next iteration works on; lengths are those the host has counted."""
-        self._live.rows.max_seq_len = max((one.computed for one in self.requests), default=0)
+    @property
+    def penalised(self) -> bool:
+        """Whether the next tokens follow from those the host has counted."""
+        return self._live.sampling.counts is not None
+
+    def live(self, *, unread: int = 0) -> Live:
+        """What the next iteration works on; each request may have so many tokens more than the
+        host has counted.
+        """
+        longest = max((one.computed for one in self.requests), default=0)
+        self._live.rows.max_seq_len = longest + unread
         if self._live.sampling.counts is not None:
             self._live.sampling = sampling_of(self.requests, self.target_vocab, self.device)
         return self._live

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 
+from engine.carriers import VerifyOutput
 from engine.errors import EngineError, OutOfSlots
 from engine.kv.memory import KVMemory
 from engine.observe.metrics import Metrics
@@ -15,13 +17,25 @@ from engine.scheduler.logprobs import path_logprobs, prompt_logprobs
 from engine.scheduler.prompts import Chunk, PromptBatch
 from engine.scheduler.request import Request, TokenLogprob
 from engine.step import Step
+from engine.transfer import HostCopy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flight:
+    """An iteration that was launched and not yet read; row i is that of requests[i]."""
+
+    requests: Sequence[Request]
+    emitted: HostCopy
+    verified: VerifyOutput
 
 
 class Scheduler:
     """Requests wait, are prefilled in chunks, run, and finish; a preempted one waits again.
 
     A preempted request keeps its tokens and computes their KV anew: its output is the same.
-    `narrow` is a step of plain decoding, taken while the proposer has nothing to propose.
+    `narrow` is a step of plain decoding, taken while the proposer has nothing to propose. Where a
+    proposer may run ahead, the next iteration is launched before this one is read, so that the
+    device does not wait for the host; it lands before any row of the batch changes.
     """
 
     def __init__(
@@ -45,6 +59,9 @@ class Scheduler:
         self.waiting: deque[Request] = deque()
         self.reading: list[Request] = []
         self.running = Running(step.proposer.idle(), target_vocab=target_vocab, device=device)
+        self._flight: Flight | None = None
+        # Requests that grew outside a turn: the next one reports them.
+        self._late: list[Request] = []
 
     @property
     def unfinished(self) -> list[Request]:
@@ -77,8 +94,14 @@ class Scheduler:
             self.waiting.remove(request)
         if request in self.reading:
             self.reading.remove(request)
-        if request.lease is not None:
+        if request.lease is None:
+            return
+        try:
+            self._late += self._settle()
             self._leave([request])
+        except BaseException:
+            self._start_over()
+            raise
 
     @torch.inference_mode()
     def turn(self) -> list[Request]:
@@ -88,8 +111,10 @@ class Scheduler:
         """
         try:
             with self.metrics.turn():
+                grown, self._late = self._late, []
+                if self.waiting or self.reading:
+                    grown += self._settle()
                 self._admit()
-                grown: list[Request] = []
                 if self.reading:
                     grown += self._read_prompts()
                 if self.running.requests:
@@ -141,7 +166,7 @@ class Scheduler:
         logprobs = prompt_logprobs(ending, output.logits, state.bonus_tokens)
         self.running.join(ending, state)
         self.reading = [one for one in self.reading if one.computed < len(one.tokens)]
-        self._take(ending, [[token] for token in first], logprobs)
+        self._leave(self._take(ending, [[token] for token in first], logprobs))
         return ending
 
     def _chunks(self) -> list[Chunk]:
@@ -154,33 +179,83 @@ class Scheduler:
         return chunks
 
     def _iterate(self) -> list[Request]:
-        self._make_room()
-        requests = self.running.requests
-        if not requests:
+        flight = self._flight or self._launch()
+        if flight is None:
             return []
-        live = self.running.live()
+        self._flight = self._launch_ahead(flight)
+        done = self._land(flight)
+        if done and self._flight is not None:
+            ahead, self._flight = self._flight, None
+            done += self._land(ahead)
+        self._leave(done)
+        return list(flight.requests)
+
+    def _launch(self) -> Flight | None:
+        self._make_room()
+        return self._launched(unread=0) if self.running.requests else None
+
+    def _launch_ahead(self, flight: Flight) -> Flight | None:
+        """The iteration after this one, if all that it needs of this one is on the device.
+
+        A request that turns out to have ended takes no token of it.
+        """
+        ahead = self.step.proposer.runs_ahead and not self.running.penalised
+        if not ahead or self.waiting or self.reading:
+            return None
+        # Each takes one token at least; one that will then be at its limit does not run again.
+        if any(len(one.tokens) + 1 >= one.limit for one in flight.requests):
+            return None
+        try:
+            self._grow(flight.requests, unread=1)
+        except OutOfSlots:
+            return None
+        return self._launched(unread=1)
+
+    def _launched(self, *, unread: int) -> Flight:
+        """The batch's next iteration, begun; `unread` of its tokens the host does not know yet."""
+        live = self.running.live(unread=unread)
         step = self.step
         if self.narrow is not None and not step.proposer.has_guess(live.rows.rows_on_host):
             step = self.narrow
+        requests = list(self.running.requests)
         emitted, verified = step.iterate(live)
+        return Flight(requests=requests, emitted=emitted, verified=verified)
+
+    def _land(self, flight: Flight) -> list[Request]:
+        """The tokens are read and taken; returns the requests that ended with them."""
         with self.metrics.time("read back"):
-            table = emitted.tolist()
-        logprobs = path_logprobs(requests, verified)
-        tokens = [row[: row[-1]] for row in table]
-        self.metrics.count_iteration([len(row) for row in tokens])
+            table = flight.emitted.tolist()
+        logprobs = path_logprobs(flight.requests, flight.verified)
+        rows = [row for row, one in enumerate(flight.requests) if one.finish is None]
+        if not rows:
+            return []
+        requests = [flight.requests[row] for row in rows]
+        tokens = [table[row][: table[row][-1]] for row in rows]
+        self.metrics.count_iteration([len(new) for new in tokens])
         for request, new in zip(requests, tokens, strict=True):
             request.computed += len(new)
             request.iterations += 1
             request.accepted += len(new) - 1
-        self._take(list(requests), tokens, logprobs)
-        return list(requests)
+        return self._take(
+            requests, tokens, None if logprobs is None else [logprobs[row] for row in rows]
+        )
+
+    def _settle(self) -> list[Request]:
+        """Nothing is in flight; returns the requests that grew."""
+        flight, self._flight = self._flight, None
+        if flight is None:
+            return []
+        grown = [one for one in flight.requests if one.finish is None]
+        self._leave(self._land(flight))
+        return grown
 
     def _take(
         self,
         requests: Sequence[Request],
         tokens: Sequence[Sequence[int]],
         logprobs: Sequence[Sequence[TokenLogprob]] | None,
-    ) -> None:
+    ) -> list[Request]:
+        """Every request takes its tokens; returns those that ended."""
         done = []
         for number, (request, new) in enumerate(zip(requests, tokens, strict=True)):
             taken = request.take(new)
@@ -190,7 +265,7 @@ class Scheduler:
                 request.logprobs += logprobs[number][:taken]
             if request.finish is not None:
                 done.append(request)
-        self._leave(done)
+        return done
 
     def _leave(self, done: Sequence[Request]) -> None:
         """These requests stop running and hold nothing any more."""
@@ -204,14 +279,18 @@ class Scheduler:
     def _make_room(self) -> None:
         """Every running request has its window; the youngest ones give way until it is so."""
         while True:
-            requests = self.running.requests
-            window = self.step.proposer.window
-            wanted = [(one.lease, one.computed + window) for one in requests if one.lease]
             try:
-                self.memory.grow(wanted)
+                self._grow(self.running.requests)
                 return
             except OutOfSlots:
                 self._preempt()
+
+    def _grow(self, requests: Sequence[Request], *, unread: int = 0) -> None:
+        """They have their windows behind so many tokens that are still in flight; OutOfSlots if
+        there are not enough slots.
+        """
+        window = unread + self.step.proposer.window
+        self.memory.grow([(one.lease, one.computed + window) for one in requests if one.lease])
 
     def _preempt(self) -> None:
         youngest = max([*self.reading, *self.running.requests], key=lambda one: one.number)
@@ -226,7 +305,7 @@ class Scheduler:
     def _start_over(self) -> None:
         """Everybody admitted waits again; of their KV only what the cache had is believed."""
         held = {one.number: one for one in [*self.reading, *self.running.requests]}
-        self.reading = []
+        self.reading, self._flight = [], None
         self.running.keep([])
         for _, request in sorted(held.items(), reverse=True):
             if request.lease is not None:
