@@ -195,9 +195,12 @@ def split_columns(programs: int, rows: int, *, width: int, longest: int) -> int:
     """Columns of a split when so many programs run before any splitting, with so many rows of a
     request each and heads of this width; what was fastest on one H200 with 1070 columns.
     """
+    whole = -(-longest // SHORT_SPLIT) * SHORT_SPLIT
     if programs <= 32:
         return SHORT_SPLIT if rows <= 4 or width <= 64 else 2 * SHORT_SPLIT
     if programs <= 128:
-        return 192 if rows <= 4 else 384
+        if rows <= 4 or width <= 64:
+            return 192 if rows <= 4 else 256
+        return 384 if rows <= 8 or longest > WHOLE else whole
     # Many requests fill the card whole; of long ones some may be short, and the rest then splits.
-    return 1024 if longest > WHOLE else max(SHORT_SPLIT, -(-longest // SHORT_SPLIT) * SHORT_SPLIT)
+    return 1024 if longest > WHOLE else whole

@@ -84,6 +84,7 @@ def point_report(point: Point, card: Card) -> dict[str, object]:
         "limit_by_bytes_ms": by_bytes,
         "limit_by_flops_ms": by_flops,
         "times_the_limit": point.ratio(card),
+        "limit_forward_by_forward_ms": point.forwards_limit_ms(card),
         "target_step_GB/s": None if read is None else read / _GIGA,
         "target_step_share_of_bandwidth": None if read is None else read / card.bandwidth,
     }

@@ -55,16 +55,17 @@ def forward_work(model: ModelConfig, shape: Shape, *, rows: int, logits: int) ->
     )
 
 
-def iteration_work(target: ModelConfig, draft: ModelConfig | None, shape: Shape) -> Work:
+def iteration_forwards(
+    target: ModelConfig, draft: ModelConfig | None, shape: Shape
+) -> tuple[Work, ...]:
     """Verify of N rows a request; with a draft its extend of N rows and S-1 steps of one row."""
     rows = shape.requests * shape.num_draft_tokens
-    work = forward_work(target, shape, rows=rows, logits=rows)
+    verify = forward_work(target, shape, rows=rows, logits=rows)
     if draft is None:
-        return work
-    work += forward_work(draft, shape, rows=rows, logits=shape.requests)
-    for _ in range(shape.num_steps - 1):
-        work += forward_work(draft, shape, rows=shape.requests, logits=shape.requests)
-    return work
+        return (verify,)
+    extend = forward_work(draft, shape, rows=rows, logits=shape.requests)
+    step = forward_work(draft, shape, rows=shape.requests, logits=shape.requests)
+    return (verify, extend, *[step] * (shape.num_steps - 1))
 
 
 def ridge_rows(model: ModelConfig, shape: Shape, card: Card) -> float:

@@ -10,7 +10,7 @@ import torch
 
 from engine.bench.card import Card
 from engine.bench.measure import Measured, measure, turns
-from engine.bench.roofline import Shape, Work, forward_work, iteration_work
+from engine.bench.roofline import Shape, Work, iteration_forwards
 from engine.config import EngineConfig
 from engine.llm import LLM
 from engine.models.config import ModelConfig
@@ -75,7 +75,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """One measured point and the least work of it; `verify` is the target's forward alone.
+    """One measured point and the least work of its forwards, the target's first.
 
     `accept_length` is what the coins give on average; few iterations draw more or less.
     """
@@ -83,8 +83,17 @@ class Point:
     num_draft_tokens: int
     accept_length: float
     measured: Measured
-    iteration: Work
-    verify: Work
+    forwards: tuple[Work, ...]
+
+    @property
+    def iteration(self) -> Work:
+        """All forwards together."""
+        first, *others = self.forwards
+        return sum(others, start=first)
+
+    def forwards_limit_ms(self, card: Card) -> float:
+        """Each forward at its own limit: none begins before the last one has ended."""
+        return sum(max(work.limits_ms(card)) for work in self.forwards)
 
     def limit_ms(self, card: Card) -> float:
         """Reading and computing overlap at best: the longer of the two."""
@@ -104,7 +113,7 @@ class Point:
         device = self.measured.device or {}
         names = ("verify replay", "verify forward")
         spans = [device[name] for name in names if name in device]
-        return self.verify.bytes / spans[0].ms * 1e3 if spans else None
+        return self.forwards[0].bytes / spans[0].ms * 1e3 if spans else None
 
 
 def engine_at(plan: Plan, pair: ModelPair, requests: int, width: int) -> LLM:
@@ -144,13 +153,11 @@ def _point(plan: Plan, width: int, found: Measured) -> Point:
     shape = Shape(
         requests=found.requests, num_draft_tokens=width, context=found.context, itemsize=itemsize
     )
-    rows = found.requests * width
     return Point(
         num_draft_tokens=width,
         accept_length=plan.accept_length(width),
         measured=found,
-        iteration=iteration_work(plan.target, plan.draft if width > 1 else None, shape),
-        verify=forward_work(plan.target, shape, rows=rows, logits=rows),
+        forwards=iteration_forwards(plan.target, plan.draft if width > 1 else None, shape),
     )
 
 

@@ -225,9 +225,9 @@ def _mask_words(
     tl.store(word_ptr + t_T, word_T, mask=t_T < tokens)
 
 
-def _depth(block_n: int, width: int, columns: int) -> tuple[int, int, int]:
+def _depth(block_n: int, width: int, columns: int, programs: int) -> tuple[int, int, int]:
     """Columns of a block, warps and pipeline stages of a split, by the rows of its tile, the width
-    of a head and its length; what was fastest on one H200 with 1070 columns.
+    of a head, its length and how many there are; what was fastest on one H200 with 1070 columns.
 
     A split of one block has nothing to load ahead. Two loads follow each other for every block, a
     slot and then its key, so five or seven stages keep two or three blocks on their way.
@@ -235,12 +235,14 @@ def _depth(block_n: int, width: int, columns: int) -> tuple[int, int, int]:
     if columns == BLOCK_Y:
         return BLOCK_Y, 4 if block_n in (32, 64) or width <= 64 else 8, 2
     if block_n <= 16:
-        return BLOCK_Y, 1 if columns > 1024 and width <= 64 else 2, 5
-    if columns == 128:
-        return (128, 4, 5) if block_n <= 32 else (BLOCK_Y, 4, 5)
+        return BLOCK_Y, 2, 7 if columns > 1024 else 5
+    if columns == 2 * BLOCK_Y:
+        return (columns, 4, 5) if block_n <= 32 else (BLOCK_Y, 4, 5)
     if block_n <= 32:
         return BLOCK_Y, 2, 5
-    return (BLOCK_Y, 4, 5) if block_n <= 64 else (BLOCK_Y, 8, 3)
+    # Three stages leave room for a second program on a multiprocessor.
+    few = programs <= 128 or width <= 64
+    return (BLOCK_Y, 4, 5 if few else 3) if block_n <= 64 else (BLOCK_Y, 8, 3)
 
 
 def mask_words(mask_BRW: Tensor) -> Tensor:
@@ -299,7 +301,11 @@ def paged_attention(
     assert_dense(q_TQE, key_ZCE, value_ZCE, row_B, prefix_B, tail_BW, word_T)
     # One path for every batch: there an invariant launch takes its one split through the scratch.
     direct = splits == 1 and not invariant
-    block_y, warps, stages = (BLOCK_Y, 8, 2) if invariant else _depth(block_n, width, split)
+    block_y, warps, stages = (
+        (BLOCK_Y, 8, 2)
+        if invariant
+        else _depth(block_n, width, split, requests * kv_heads * splits)
+    )
     _attend_split[splits, kv_heads, requests](
         q_TQE, key_ZCE, value_ZCE, table_PM, table_PM.stride(0), row_B, prefix_B, tail_BW,
         word_T, out_TQE if direct else part_TQSE, weight_TQS, tail, split,

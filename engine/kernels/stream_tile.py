@@ -23,7 +23,7 @@ from engine.kernels.launch import stream_release, stream_wait
 async_load = getattr(async_copy, "async_load", None) or async_copy.async_copy_global_to_shared
 
 SHARED_BYTES = 220 * 1024
-"""What the slots of one program may take of a Hopper multiprocessor's 227 KiB."""
+"""What the slots of the programs on a Hopper multiprocessor may take of its 227 KiB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class StreamTile:
         fit.
         """
         block_t = min(32, max(8, 1 << (tokens - 1).bit_length()))
-        slot = 2 * self.chunk * (self.outputs + block_t)
+        slot = 2 * self.chunk * (self.outputs + block_t) * self.per_sm
         return replace(self, block_t=block_t, slots=max(2, min(self.slots, SHARED_BYTES // slot)))
 
     def programs(self, tiles: int, device: torch.device) -> int:

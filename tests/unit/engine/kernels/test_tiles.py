@@ -30,7 +30,8 @@ def test_tile_divides_its_matrix(
     if isinstance(tile, StreamTile):
         assert inputs % tile.chunk == 0
         assert outputs % tile.outputs == 0
-        assert 2 * tile.slots * tile.chunk * (tile.outputs + tile.block_t) <= SHARED_BYTES
+        slots = tile.slots * tile.per_sm
+        assert 2 * slots * tile.chunk * (tile.outputs + tile.block_t) <= SHARED_BYTES
     if product is Product.QKV:
         assert width % tile.outputs == 0
 
