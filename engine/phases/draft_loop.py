@@ -1,7 +1,8 @@
 """The draft loop: S-1 draft forwards grow a tree below each request's bonus token.
 
 B requests   K branching   R = B*K rows, request-major   S draft depth   N verify width
-W slots of earlier steps and this one (K per step)   V draft vocabulary
+W slots of all steps (K per step), of which a row sees its ancestors' and its own
+V draft vocabulary
 """
 
 from __future__ import annotations
@@ -90,17 +91,19 @@ class DraftLoop:
         columns_W = torch.arange(self.tail, device=seen_BKW.device)
         first_B1 = roots.seq_lens[:, None] + (1 - self.shift)
         slots_BW = self.table.columns_of(roots.req_rows_index, first_B1 + columns_W)
+        # For all steps at once: row k writes the k-th slot of its step, and sees itself.
+        slots_SBK = slots_BW.unflatten(1, (-1, topk)).transpose(0, 1).contiguous()
+        itself_SKW = columns_W == columns_W.view(-1, topk, 1)
+        depths_S = torch.arange(len(slots_SBK), device=seen_BKW.device)
+        positions_SBK = (first_B1 + depths_S[:, None, None]).repeat(1, 1, topk)
         for step in range(1, self.dims["num_steps"]):
-            mine = slice((step - 1) * topk, step * topk)
-            # Row k writes the k-th slot of its step, and sees itself.
-            itself_KW = columns_W == columns_W[mine][:, None]
             batch = DraftStep(
                 input_ids=frontier.tokens,
-                positions=(first_B1 + (step - 1)).expand(-1, topk),
+                positions=positions_SBK[step - 1],
                 hidden_states=hidden_RX,
-                slots=slots_BW[:, mine],
+                slots=slots_SBK[step - 1],
                 tail_slots=slots_BW,
-                tail_mask=seen_BKW | itself_KW,
+                tail_mask=seen_BKW | itself_SKW[step - 1],
                 seq_lens=roots.seq_lens,
                 req_rows_index=roots.req_rows_index,
                 max_seq_len=roots.max_seq_len,
