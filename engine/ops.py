@@ -23,6 +23,7 @@ class TreeOps:
     name; `accept_chain` takes the links of the tree as `accept_tree` does.
     """
 
+    argmax: Callable[[Tensor], Tensor]
     coins: Callable[..., Tensor]
     draw: Callable[[Tensor, Tensor], Tensor]
     draw_children: Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -38,6 +39,7 @@ class TreeOps:
     def torch(cls) -> Self:
         """Plain tensor code, for any device."""
         return cls(
+            argmax=sampling.argmax,
             coins=sampling.coins,
             draw=sampling.draw,
             draw_children=sampling.draw_children,
@@ -53,10 +55,11 @@ class TreeOps:
     @classmethod
     def triton(cls) -> Self:
         """One or two launches each; needs triton, and a GPU or its interpreter."""
-        from engine.kernels import accept, coins, draw, level, path, reject, topk
+        from engine.kernels import accept, argmax, coins, draw, level, path, reject, topk
         from engine.kernels import tree as build
 
         return cls(
+            argmax=argmax.argmax,
             coins=coins.coins,
             draw=draw.draw,
             draw_children=draw.draw_children,

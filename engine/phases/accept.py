@@ -27,7 +27,11 @@ class AcceptChosen:
     def __call__(self, logits_BNV: Tensor, draft: VerifyInput, sampling: BatchSampling) -> Accepted:
         logits_BNV = sampling.penalised(logits_BNV, draft.draft_tokens, draft.tree_mask)
         choice_BN = sampling.choose(
-            logits_BNV, draft.positions + 1, coins=self.ops.coins, draw=self.ops.draw
+            logits_BNV,
+            draft.positions + 1,
+            coins=self.ops.coins,
+            draw=self.ops.draw,
+            argmax=self.ops.argmax,
         )
         return self.ops.accept_greedy(
             draft.draft_tokens, choice_BN, draft.tree_mask, accept_width=self.accept_width

@@ -50,7 +50,11 @@ class AcceptSynthetic:
         tokens_BN = draft.draft_tokens
         logits_BNV = sampling.penalised(logits_BNV, tokens_BN, draft.tree_mask)
         chosen_BN = sampling.choose(
-            logits_BNV, draft.positions + 1, coins=self.ops.coins, draw=self.ops.draw
+            logits_BNV,
+            draft.positions + 1,
+            coins=self.ops.coins,
+            draw=self.ops.draw,
+            argmax=self.ops.argmax,
         )
         node_N = self.node_N
         row_B = (draft.seq_lens + _STRIDE * sampling.controls.seeds) % _ROWS

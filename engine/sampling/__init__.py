@@ -12,7 +12,7 @@ from engine.sampling.draft_law import (
     draw_root,
     draw_step,
 )
-from engine.sampling.draw import draw
+from engine.sampling.draw import argmax, draw
 from engine.sampling.filters import sampling_law
 from engine.sampling.hot_vocab import HotVocab
 from engine.sampling.logprobs import Logprobs, token_logprobs
@@ -33,6 +33,7 @@ __all__ = [
     "TreeLaw",
     "accept_chain",
     "accept_tree",
+    "argmax",
     "choose_children",
     "coins",
     "draw",

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from engine.sampling.coins import Stream, coins
 from engine.sampling.controls import BatchControls
-from engine.sampling.draw import draw
+from engine.sampling.draw import argmax, draw
 from engine.sampling.filters import sampling_law
 from engine.sampling.penalties import TokenCounts, penalise
 from shapecheck import carrier, contract
@@ -48,6 +48,7 @@ class BatchSampling:
         *,
         coins: Callable[..., Tensor] = coins,
         draw: Callable[[Tensor, Tensor], Tensor] = draw,
+        argmax: Callable[[Tensor], Tensor] = argmax,
     ) -> Tensor:
         """(B, N) the target's token at each node; the chosen token stands at `positions`.
 
@@ -55,7 +56,7 @@ class BatchSampling:
         without speculation. Siblings share a coin: at most one node of a depth is ever asked.
         """
         if self.controls.all_greedy:
-            return logits_BNV.argmax(dim=-1)
+            return argmax(logits_BNV)
         rows, width, vocab = logits_BNV.shape
         seeds = self.controls.seeds.repeat_interleave(width)
         coins_R = coins(seeds, positions_BN.flatten(), Stream.TARGET, lanes=1).squeeze(1)

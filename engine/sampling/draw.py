@@ -9,6 +9,11 @@ from torch import Tensor
 from engine.sampling.units import units
 
 
+def argmax(logits: Tensor) -> Tensor:
+    """The ids i64 (...,) of the largest logits (..., V)."""
+    return logits.argmax(dim=-1)
+
+
 def draw(law_RV: Tensor, coins_R: Tensor) -> Tensor:
     """The token (R,) i64 at which the cumulated law first exceeds coin times its sum.
 

@@ -59,6 +59,7 @@ def cases(
     flat = batch.target.flatten(0, 1)
     node_coins = batch.accept.flatten()
     found: dict[str, Op] = {
+        "argmax": lambda ops: ops.argmax(batch.target),
         "coins": lambda ops: ops.coins(lens, lens, Stream.ACCEPT, lanes=width),
         "draw": lambda ops: ops.draw(flat, node_coins),
         "choose_children": lambda ops: ops.choose_children(logits, topk=topk)[1],
