@@ -240,9 +240,12 @@ def _depth(block_n: int, width: int, columns: int, programs: int) -> tuple[int, 
         return (columns, 4, 5) if block_n <= 32 else (BLOCK_Y, 4, 5)
     if block_n <= 32:
         return BLOCK_Y, 2, 5
-    # Three stages leave room for a second program on a multiprocessor.
-    few = programs <= 128 or width <= 64
-    return (BLOCK_Y, 4, 5 if few else 3) if block_n <= 64 else (BLOCK_Y, 8, 3)
+    if block_n > 64:
+        return BLOCK_Y, 8, 3
+    if width <= 64:
+        return BLOCK_Y, 4, 5
+    # Three stages of small blocks leave room for a second program on a multiprocessor.
+    return (2 * BLOCK_Y, 4, 5) if programs <= 128 else (BLOCK_Y, 4, 3)
 
 
 def mask_words(mask_BRW: Tensor) -> Tensor:
