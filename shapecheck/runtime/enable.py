@@ -1,4 +1,4 @@
-"""`enable`: turns contracts on in code that was imported at level off."""
+"""`enable`: turns contracts on in code that was imported at level off, or at another level."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from shapecheck.config import Level, level_named, settings
 from shapecheck.errors import ShapecheckError
 from shapecheck.runtime.dispatch import dispatcher
 from shapecheck.runtime.plan import Mode
+from shapecheck.runtime.table import PlanTable
 from shapecheck.runtime.tensors import class_name
 from shapecheck.spec import contract_of
 
@@ -55,10 +56,11 @@ class Undo:
 def enable(target: Namespace, *, level: Level | str | None = None) -> Undo:
     """Enforce the contracts of a class, or of a module and its classes, from now on.
 
-    `level` is that of SHAPECHECK, or strict where that is off. Attributes are rebound: bound
-    methods, names that other modules imported before and contracts below another decorator stay
-    off, and those names are logged and listed in `still_off`. What a class inherits is rebound in
-    the class itself. The result undoes it. Raises ShapecheckError when nothing has a contract.
+    `level` is that of SHAPECHECK, or strict where that is off; what is on at another level changes
+    to it. Attributes are rebound: bound methods, names that other modules imported before and
+    contracts below another decorator stay as they are, and those names are logged and listed in
+    `still_off`. What a class inherits is rebound in the class itself. The result undoes it. Raises
+    ShapecheckError when nothing has a contract.
     """
     if not isinstance(target, type | ModuleType):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ShapecheckError(
@@ -69,10 +71,13 @@ def enable(target: Namespace, *, level: Level | str | None = None) -> Undo:
     mode = Mode(level=Level.STRICT if chosen is Level.OFF else chosen, every=now.every)
     rebound: list[_Rebound] = []
     still_off: list[str] = []
+    on_already = False
     for space, name, before in list(_contracted(target)):
         made = _on(before, mode)
         if made is before:
-            if not _is_on(before):
+            if _is_on(before):
+                on_already = True
+            else:
                 still_off.append(f"{space.__name__}.{name}")
                 log.warning(_WRAPPED, target.__name__, still_off[-1])
             continue
@@ -81,9 +86,9 @@ def enable(target: Namespace, *, level: Level | str | None = None) -> Undo:
         for place in _elsewhere(before, space):
             still_off.append(place)
             log.warning(_IMPORTED, target.__name__, place)
-    if not rebound:
+    if not rebound and not on_already:
         raise ShapecheckError(
-            f"enable({target.__name__}): nothing here has a contract that is off; decorate with "
+            f"enable({target.__name__}): nothing here has a contract to turn on; decorate with "
             "@contract, or set SHAPECHECK before the import"
         )
     return Undo(rebound, still_off)
@@ -115,9 +120,13 @@ def _on(before: object, mode: Mode) -> object:
             return cast(object, before)
         return staticmethod(made) if static else classmethod(made)
     declared = contract_of(before)
-    if declared is None or before is not declared.function:
+    if declared is None:
         return before
-    return dispatcher(declared, mode)
+    # A wrapper has the attributes of what it wraps; a dispatcher wraps the function itself.
+    table = getattr(before, "__shapecheck_table__", None)
+    if isinstance(table, PlanTable) and getattr(before, "__wrapped__", None) is declared.function:
+        return before if table.mode == mode else dispatcher(declared, mode)
+    return dispatcher(declared, mode) if before is declared.function else before
 
 
 def _is_on(found: object) -> bool:

@@ -34,7 +34,7 @@ class PlanTable:
 
     def __init__(self, contract: FunctionContract, mode: Mode, tally: Tally) -> None:
         self._contract = contract
-        self._mode = mode
+        self.mode = mode
         self._tally = tally
         self._dims_parameter = contract.dims_parameter
         self._turn = [0]
@@ -81,7 +81,7 @@ class PlanTable:
     def _compile(self, dims: Dims | None) -> Plan:
         if dims is None:
             refuse_loose(self._contract.spec, names_bind=True)
-        return compile_plan(self._contract, dims, self._mode, self._tally, self._turn)
+        return compile_plan(self._contract, dims, self.mode, self._tally, self._turn)
 
     def _admits(self, source: object) -> bool:
         """Whether the source may stand where Dims is annotated, if it is.
@@ -108,7 +108,7 @@ class PlanTable:
         try:
             reporter.value(0, source, {}, ())
         except ShapeContractError as error:
-            if self._mode.level is not Level.WARN:
+            if self.mode.level is not Level.WARN:
                 raise
             reporter.log(error)
         return False

@@ -206,8 +206,23 @@ def test_enable_without_contracts_is_refused() -> None:
     class Plain:
         def step(self) -> None: ...
 
-    with pytest.raises(ShapecheckError, match="nothing here has a contract that is off"):
+    with pytest.raises(ShapecheckError, match="nothing here has a contract to turn on"):
         enable(Plain)
+
+
+def test_enable_changes_the_level_of_what_is_on(level, dims: Dims) -> None:
+    level("warn")
+    made = stepping()
+    warned = made.step
+    with enable(made, level="strict") as strictly:
+        with pytest.raises(ShapeContractError):
+            made(dims).step(BAD)
+        enforced = made.step
+        with enable(made, level="strict"):
+            assert made.step is enforced, "already so"
+    assert made.step is warned
+    assert not strictly.still_off
+    made(dims).step(BAD)
 
 
 def test_stats_count_calls_and_violations(dims: Dims) -> None:
