@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from engine.attention.base import AttentionBackend, AttentionPlan, Block, EmptyPlan, Ragged
@@ -24,7 +25,7 @@ class _Segment:
     start: int
     end: int
     slots_Y: Tensor
-    mask_RY: Tensor | None
+    mask_11RY: Tensor | None
 
 
 class _RaggedPlan(AttentionPlan):
@@ -41,13 +42,11 @@ class _RaggedPlan(AttentionPlan):
             rows = slice(segment.start, segment.end)
             k_YCE = keys_ZCE.index_select(0, segment.slots_Y)
             v_YCE = values_ZCE.index_select(0, segment.slots_Y)
-            out_TQE[rows] = F.scaled_dot_product_attention(
+            out_TQE[rows] = _attention(
                 q_TQE[rows].transpose(0, 1).unsqueeze(0),
                 k_YCE.transpose(0, 1).unsqueeze(0),
                 v_YCE.transpose(0, 1).unsqueeze(0),
-                attn_mask=segment.mask_RY,
-                is_causal=segment.mask_RY is None,
-                enable_gqa=True,
+                segment.mask_11RY,
             )[0].transpose(0, 1)
         return out_TQE
 
@@ -68,12 +67,11 @@ class _BlockPlan(AttentionPlan):
         size = (self.requests, self.mask_B1RY.shape[-1], kv_heads, width)
         k_BYCE = self.pool.keys_ZCE[layer].index_select(0, self.read_slots).view(size)
         v_BYCE = self.pool.values_ZCE[layer].index_select(0, self.read_slots).view(size)
-        out_BQRE = F.scaled_dot_product_attention(
+        out_BQRE = _attention(
             q_TQE.view(self.requests, -1, heads, width).transpose(1, 2),
             k_BYCE.transpose(1, 2),
             v_BYCE.transpose(1, 2),
-            attn_mask=self.mask_B1RY,
-            enable_gqa=True,
+            self.mask_B1RY,
         )
         return out_BQRE.transpose(1, 2).reshape(q_TQE.shape)
 
@@ -93,9 +91,9 @@ class SdpaBackend(AttentionBackend):
             if not extend:
                 continue
             slots_Y = self.table.slots_PM[row, : prefix + extend]
-            mask_RY = None if not prefix else _causal(prefix, extend, slots_Y.device)
+            mask_11RY = None if not prefix else _causal(prefix, extend, slots_Y.device)
             segments.append(
-                _Segment(start=start, end=start + extend, slots_Y=slots_Y, mask_RY=mask_RY)
+                _Segment(start=start, end=start + extend, slots_Y=slots_Y, mask_11RY=mask_11RY)
             )
             written.append(slots_Y[prefix:])
             start += extend
@@ -119,7 +117,20 @@ class SdpaBackend(AttentionBackend):
         )
 
 
+@contract
+def _attention(
+    q_BQRE: Float[Tensor, "bs heads block_rows head_dim"],
+    k_BCYE: Float[Tensor, "bs kv_heads window head_dim"],
+    v_BCYE: Float[Tensor, "bs kv_heads window head_dim"],
+    mask_B1RY: Bool[Tensor, "bs 1 block_rows window"] | None,
+) -> Float[Tensor, "bs heads block_rows head_dim"]:
+    """torch's SDPA; without a mask row r reads up to slot r."""
+    return F.scaled_dot_product_attention(
+        q_BQRE, k_BCYE, v_BCYE, attn_mask=mask_B1RY, is_causal=mask_B1RY is None, enable_gqa=True
+    )
+
+
 def _causal(prefix: int, extend: int, device: torch.device) -> Tensor:
-    """(extend, prefix + extend): row r sees the prefix and the new rows up to itself."""
-    ones = torch.ones(extend, prefix + extend, dtype=torch.bool, device=device)
+    """(1, 1, extend, prefix + extend): row r sees the prefix and the new rows up to itself."""
+    ones = torch.ones(1, 1, extend, prefix + extend, dtype=torch.bool, device=device)
     return ones.tril(diagonal=prefix)

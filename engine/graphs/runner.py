@@ -56,9 +56,8 @@ class Replayed(Graphs):
     """Runs every forward on static buffers, one set for each bucket of batch sizes."""
 
     def wrap(self, forward: Callable[[Live], Out], buffers: type[Buffers]) -> Callable[[Live], Out]:
-        sizes = [1]
-        while sizes[-1] < self.max_requests:
-            sizes.append(min(2 * sizes[-1], self.max_requests))
+        doublings = (self.max_requests - 1).bit_length()
+        sizes = [min(2**power, self.max_requests) for power in range(doublings + 1)]
         # The largest first: what it allocates is room enough for the others.
         buckets = [self._bucket(forward, buffers, size) for size in reversed(sizes)]
         return Runner(buckets[::-1])
