@@ -28,6 +28,8 @@ from shapecheck.symbolic.shape_env import (
 )
 
 if TYPE_CHECKING:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
     from shapecheck.symbolic.expressions import Expression
     from shapecheck.symbolic.recorder import Recorder
 
@@ -50,6 +52,7 @@ class Repeats:
 
     recorder: Recorder
     env: RecordingShapeEnv
+    mode: FakeTensorMode
     _known: dict[object, _Known] = field(default_factory=dict[object, _Known])
     _shared: dict[Operator, int | None] = field(default_factory=dict[Operator, "int | None"])
 
@@ -77,7 +80,7 @@ class Repeats:
         if known.results is None:
             return args[0]
         over = args[0] if self._shared[func] == 0 else None
-        made = [laid_out(one, self.env, over) for one in known.results]
+        made = [laid_out(one, self.env, self.mode, over) for one in known.results]
         return made if known.several else made[0]
 
     def _keep(self, key: object, func: Operator, args: tuple[Any, ...], result: object) -> None:

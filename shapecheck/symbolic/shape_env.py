@@ -91,7 +91,6 @@ class RecordingShapeEnv(ShapeEnv):
     def __init__(self, listener: Listener) -> None:
         super().__init__(specialize_zero_one=False, duck_shape=False)
         self._listener = listener
-        self.mode: FakeTensorMode | None = None
         self._rebuilding = False
 
     @contextmanager
@@ -191,13 +190,17 @@ def _question(fallback: bool | None) -> Question:
 
 
 @contextmanager
-def fake_tensors(env: RecordingShapeEnv) -> Generator[None]:
-    """In the block tensors are fake, over `env`; composite operators keep symbols symbols."""
-    mode = env.mode = FakeTensorMode(shape_env=env, allow_non_fake_inputs=True)
+def fake_tensors(env: RecordingShapeEnv) -> Generator[FakeTensorMode]:
+    """In the block tensors are fake, over `env`; composite operators keep symbols symbols.
+
+    `env` must not hold the mode, which holds `env`: with that cycle processes under torch 2.13
+    ended in a corrupted heap.
+    """
+    mode = FakeTensorMode(shape_env=env, allow_non_fake_inputs=True)
     mode.cache_enabled = False  # it would answer for repeated sites
     # Some C++ compositions read plain sizes, which would make numbers of all symbols.
     with remembered(), enable_python_dispatcher(), mode:
-        yield
+        yield mode
 
 
 def expression(size: int | torch.SymInt) -> Expression:
@@ -245,10 +248,10 @@ def _raw(size: int | torch.SymInt) -> object:
     return size.node.expr if isinstance(size, torch.SymInt) else size
 
 
-def laid_out(made: Layout, env: RecordingShapeEnv, over: torch.Tensor | None) -> torch.Tensor:
+def laid_out(
+    made: Layout, env: RecordingShapeEnv, mode: FakeTensorMode, over: torch.Tensor | None
+) -> torch.Tensor:
     """A fake tensor of this layout, over the memory of another or over its own."""
-    mode = env.mode
-    assert mode is not None, "a layout is that of a fake tensor"
     dtype, device = made.key[:2]
     with env.rebuilding(), in_kernel_invocation_manager(mode):
         empty = torch.empty_strided(

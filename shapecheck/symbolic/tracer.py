@@ -239,10 +239,9 @@ class Trace:
             stack.enter_context(constructs(packages, self.recorder.hint))
             # Compiled code would hide the lines that ask.
             stack.enter_context(torch.compiler.set_stance("force_eager"))
-            stack.enter_context(fake_tensors(self._env))
-            stack.enter_context(
-                OperatorMode(self.recorder, self.domains, Repeats(self.recorder, self._env))
-            )
+            mode = stack.enter_context(fake_tensors(self._env))
+            repeats = Repeats(self.recorder, self._env, mode)
+            stack.enter_context(OperatorMode(self.recorder, self.domains, repeats))
             stack.enter_context(CallMode(self.recorder))
             stack.enter_context(self.contracts.held())
             try:

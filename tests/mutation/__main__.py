@@ -28,7 +28,7 @@ def main() -> int:
     """Exit 0 when the engine itself is clean in every tier, 1 when it is not."""
     options = _options()
     every = mutants(_ENGINE)
-    todo = sample(every, options.sample)[: options.limit]
+    todo = sample(every, options.sample)[options.skip : options.limit]
     known = _read(options.state)
     base = known.pop("base", None)
     with tempfile.TemporaryDirectory() as folder:
@@ -100,6 +100,7 @@ def _options() -> argparse.Namespace:
         help="pilot: the tenth that may be looked at; final: the others (final)",
     )
     parser.add_argument("--limit", type=int, default=None, help="only so many mutants, in order")
+    parser.add_argument("--skip", type=int, default=0, help="leave out the first, in order (0)")
     parser.add_argument("--cases", type=int, default=3, help="traced engines a mutant, at most (3)")
     parser.add_argument("--minutes", type=float, default=600.0, help="stop starting mutants then")
     parser.add_argument(

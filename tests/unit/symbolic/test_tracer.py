@@ -222,3 +222,12 @@ def test_reports_do_not_change():
         report = t.report()
     with pytest.raises(dataclasses.FrozenInstanceError):
         report.findings = ()
+
+
+def test_no_env_holds_its_mode() -> None:
+    """With that cycle processes ended in a corrupted heap, after every test had passed."""
+    with trace() as t:
+        hidden = t.tensor("bs target_hidden")
+        assert (hidden + 1).shape == hidden.shape
+        mode = hidden.fake_mode
+    assert all(value is not mode for value in vars(mode.shape_env).values())
