@@ -9,35 +9,34 @@ from __future__ import annotations
 import builtins
 import numbers
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
 from types import ModuleType, SimpleNamespace
 from typing import Any, cast
 
 import torch
 from torch.nn.modules import normalization
 
-_MISSING = object()
-
 
 @contextmanager
 def constructs(packages: Iterable[str], hint: Callable[[torch.SymInt], int]) -> Generator[None]:
-    """Shadow the constructs in every loaded module of `packages` (names of packages or modules)."""
-    modules = list(_modules(tuple(packages)))
-    saved = [
-        (module, name, vars(module).get(name, _MISSING))
-        for module in modules
-        for name in ("len", "isinstance")
-    ]
+    """Shadow the constructs in every module of `packages` (names of packages or modules).
+
+    Modules that are imported in the block are shadowed before they run.
+    """
+    newcomers = _Newcomers(tuple(packages))
 
     def _hash(size: torch.SymInt) -> int:
         return hash(hint(size))
 
     hash_before, numbers_before = torch.SymInt.__hash__, vars(normalization)["numbers"]
     try:
-        for module, name, before in saved:
-            if before is _MISSING:
-                setattr(module, name, SHADOWS[name])
+        for name, module in list(sys.modules.items()):
+            if newcomers.concern(name):
+                newcomers.shadow(module)
+        sys.meta_path.insert(0, newcomers)
         setattr(torch.SymInt, "__hash__", _hash)  # noqa: B010
         # nn.LayerNorm asks numbers.Integral, which a registration would change for good.
         integral = SimpleNamespace(Integral=(numbers.Integral, torch.SymInt))
@@ -46,15 +45,51 @@ def constructs(packages: Iterable[str], hint: Callable[[torch.SymInt], int]) -> 
     finally:
         setattr(normalization, "numbers", numbers_before)  # noqa: B010
         setattr(torch.SymInt, "__hash__", hash_before)  # noqa: B010
-        for module, name, before in saved:
-            if before is _MISSING:
-                delattr(module, name)
+        sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not newcomers]
+        newcomers.undo()
 
 
-def _modules(packages: tuple[str, ...]) -> Iterator[ModuleType]:
-    for name, module in list(sys.modules.items()):
-        if any(name == package or name.startswith(package + ".") for package in packages):
-            yield module
+class _Newcomers(MetaPathFinder):
+    """Finds what the other finders find, and shadows it before its code runs."""
+
+    def __init__(self, packages: tuple[str, ...]) -> None:
+        self._packages = packages
+        self._shadowed: list[ModuleType] = []
+
+    def concern(self, name: str) -> bool:
+        return any(name == one or name.startswith(one + ".") for one in self._packages)
+
+    def shadow(self, module: ModuleType) -> None:
+        self._shadowed.append(module)
+        for name, shadow in SHADOWS.items():
+            vars(module).setdefault(name, shadow)
+
+    def undo(self) -> None:
+        for module in self._shadowed:
+            for name, shadow in SHADOWS.items():
+                if vars(module).get(name) is shadow:
+                    delattr(module, name)
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if not self.concern(fullname):
+            return None
+        others = [finder for finder in sys.meta_path if finder is not self]
+        found = (finder.find_spec(fullname, path, target) for finder in others)
+        spec = next((one for one in found if one is not None), None)
+        loader = None if spec is None else spec.loader
+        # The loaders of built-in modules are classes, shared by all of them.
+        if loader is not None and hasattr(loader, "exec_module") and not isinstance(loader, type):
+            execute = loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                delattr(loader, "exec_module")  # the class's own again, for whoever reloads
+                self.shadow(module)
+                execute(module)
+
+            setattr(loader, "exec_module", exec_module)  # noqa: B010
+        return spec
 
 
 def _len(value: Any) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from types import ModuleType
 
@@ -45,6 +46,20 @@ def test_a_module_with_its_own_len_keeps_it(module):
     with trace(within=[module.__name__]) as t:
         assert module.rows(t.tensor("bs")) == 99
     assert module.len is own
+
+
+def test_a_module_imported_while_tracing_is_traced(tmp_path, monkeypatch):
+    (tmp_path / "shapecheck_newcomer.py").write_text(SOURCE + "assert isinstance('a', str)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    finders = list(sys.meta_path)
+    with trace(within=["shapecheck_newcomer"]) as t:
+        made = importlib.import_module("shapecheck_newcomer")
+        assert type(made.rows(t.tensor("bs topk"))) is torch.SymInt
+        assert made.is_number(t.size("bs"))
+    monkeypatch.delitem(sys.modules, "shapecheck_newcomer")
+    assert not {"len", "isinstance"} & vars(made).keys()
+    assert sys.meta_path == finders
+    importlib.reload(importlib.import_module("shapecheck_newcomer"))
 
 
 def test_the_calling_module_is_always_traced():
