@@ -32,6 +32,10 @@ _SAME_DTYPE = {
     "double": "float64",
     "half": "float16",
 }
+# Methods that are named after the type they give.
+_CASTS = {**_SAME_DTYPE, "bool": "bool", "bfloat16": "bfloat16"}
+# What counts or multiplies truth values gives whole numbers.
+_WIDENS = frozenset(["sum", "prod", "cumsum", "cumprod"])
 
 
 def axis_of(value: Plain) -> Axis:
@@ -69,6 +73,25 @@ def dtype_argument(value: Plain | None) -> DType | None:
         name = value.name.partition(".")[2]
         return DType(_SAME_DTYPE.get(name, name))
     return None
+
+
+def cast_dtype(source: Tensor, name: str, rest: Arguments, keywords: Keywords) -> DType | None:
+    """The dtype of what an operator of this name makes of a tensor whose shape it keeps or drops.
+
+    `rest` are the arguments behind the tensor.
+    """
+    if "dtype" in keywords:
+        return dtype_argument(keywords["dtype"])
+    if name in _CASTS:
+        return DType(_CASTS[name])
+    if name in ("to", "type", "type_as"):
+        for one in rest:
+            stated = one.dtype if isinstance(one, Tensor) else dtype_argument(one)
+            if stated is not None:
+                return stated
+    if name in _WIDENS and source.dtype is not None and source.dtype.name == "bool":
+        return DType("int64")
+    return source.dtype
 
 
 def tensor_of(args: Arguments, index: int = 0) -> Tensor | None:

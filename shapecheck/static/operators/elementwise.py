@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 
 from shapecheck.static.machine import Frame
-from shapecheck.static.operators.arguments import Arguments, Keywords
+from shapecheck.static.operators.arguments import Arguments, Keywords, cast_dtype
 from shapecheck.static.operators.meetings import broadcast, fill, meet
 from shapecheck.static.operators.table import Operator
 from shapecheck.static.values import UNKNOWN, Tensor, Unknown, Value
@@ -18,10 +18,14 @@ _KEEPS_VALUES = frozenset(
 
 def same(frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call) -> Value:
     source = args[0] if args and isinstance(args[0], Tensor | Unknown) else UNKNOWN
-    if isinstance(source, Tensor) and source.total is not None:
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-        return source if name in _KEEPS_VALUES else replace(source, total=None)
-    return source
+    if not isinstance(source, Tensor):
+        return source
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+    dtype = cast_dtype(source, name, args[1:], keywords)
+    total = source.total if name in _KEEPS_VALUES else None
+    if dtype is source.dtype and total is source.total:
+        return source
+    return replace(source, dtype=dtype, total=total)
 
 
 def broadcast_rule(

@@ -10,6 +10,7 @@ from shapecheck.static.operators.arguments import (
     Arguments,
     Keywords,
     axis_of,
+    cast_dtype,
     dim_argument,
     tensor_of,
 )
@@ -35,7 +36,8 @@ def reduce(
         return UNKNOWN
     dim = dim_argument(args, keywords)
     keep = keywords.get("keepdim") == Const(True)
-    dtype = DType(op.dtype) if op.dtype else source.dtype
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+    dtype = DType(op.dtype) if op.dtype else cast_dtype(source, name, args[1:], keywords)
     ids = picked_ids(source, dim) if op.kind == "reduce_index" else None
     if source.dims is None or dim is None or not -len(source.dims) <= dim < len(source.dims):
         return Tensor(dtype=dtype, ids=ids)
