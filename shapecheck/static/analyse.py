@@ -60,7 +60,7 @@ def analyse(
         parts = [tuple(one for one in part if one[1].path in paths) for part in parts]
         parts = [part for part in parts if part] or [()]
     jobs = [
-        partial(_with_room, entries, part, packs, only, first=not number)
+        partial(_with_room, entries, part, packs, only, number=number, of=len(parts))
         for number, part in enumerate(parts)
     ]
     return together(run_jobs(jobs, progress))
@@ -85,14 +85,15 @@ def _with_room(
     only: frozenset[UnitKey] | None,
     progress: Progress,
     *,
-    first: bool,
+    number: int,
+    of: int,
 ) -> Analysis:
     """The analysis of one part, with more stack than the main thread may have."""
     box: list[Analysis | BaseException] = []
 
     def work() -> None:
         try:
-            box.append(_analyse(entries, part, packs, only, progress, first=first))
+            box.append(_analyse(entries, part, packs, only, progress, number=number, of=of))
         except BaseException as error:  # re-raised below, in the caller's thread
             box.append(error)
 
@@ -123,18 +124,24 @@ def _analyse(
     only: frozenset[UnitKey] | None,
     progress: Progress,
     *,
-    first: bool,
+    number: int,
+    of: int,
 ) -> Analysis:
-    project = Project(entries.root, speaks=_speaks, unreadable=dict(entries.unreadable))
+    project = Project(entries.root, unreadable=dict(entries.unreadable))
     promises = Promises.of(packs)
     is_root = root_test(promises)
     roots: list[FunctionFacts] = []
     crashes = project.crashes
     mine = {source.path for _, source in part}
-    for file, source in entries.kept:
+    told = [
+        one for one in entries.spoken[number::of] if only is None or whole_text(one[1].path) in only
+    ]
+    spoken = {source.path for _, source in told}
+    for file, source in (*entries.kept, *told):
         name, is_package = module_name(file, entries.root)
         try:
-            facts = project.add(source, name, is_package=is_package, whole=source.path in mine)
+            whole = source.path in mine or source.path in spoken
+            facts = project.add(source, name, is_package=is_package, whole=whole)
         except Exception as error:  # our mistake in one file must not cost the others
             project.crashed(error, name, source.path)
             continue
@@ -143,8 +150,8 @@ def _analyse(
             roots += [one for one in facts.functions if is_root(_segment(one, text))]
     machine = Machine(project, run_body, run_root, evaluate, call_function)
     machine.promises = promises
-    for number, function in enumerate(roots):
-        progress(number, len(roots))
+    for done, function in enumerate(roots):
+        progress(done, len(roots))
         try:
             unit = _unit(function, function.cls)
             if only is not None and unit not in only:
@@ -156,36 +163,26 @@ def _analyse(
             path = function.module.path
             span = function.module.span(function.node)
             crashes.setdefault(path, internal_error(error, function.qualname, span))
-    for path in sorted(one[0] for one in only or () if one == whole_text(one[0])):
-        project.module(module_name(entries.root / path, entries.root)[0])
-    _read_texts(machine, others={source.path for _, source in entries.kept} - mine)
+    _read_texts(machine, mine | spoken)
     machine.finish()
     return Analysis(
         units=Units(segments=tuple(filter(None, machine.segments)), bases=machine.bases).closed(),
         lines=project.lines,
         unreadable=project.unreadable,
         crashes=crashes,
-        drift=tuple(drifted(project, packs)) if first else (),
+        drift=tuple(drifted(project, packs)) if not number else (),
         contracts=machine.promises.in_force,
         loaded=project.texts,
         absent=frozenset(project.absent),
     )
 
 
-def _speaks(text: str) -> bool:
-    """Whether a text may say something by itself."""
-    return may_hold_contracts(text) or may_hold_keys(text)
-
-
-def _read_texts(machine: Machine, *, others: set[str]) -> None:
-    """Note what the texts that were loaded say by themselves: contracts, graph keys.
-
-    `others` are entries of another part, which reads them.
-    """
+def _read_texts(machine: Machine, mine: set[str]) -> None:
+    """Note what the entries say by themselves: contracts, graph keys."""
     project, declarations = machine.project, Declarations(machine.project)
     for module in [one for one in project.modules.values() if one is not None]:
         unit = whole_text(module.path)
-        if module.path in others:
+        if module.path not in mine:
             continue
         text, before = project.texts.get(module.path, ""), declarations.texts
         seen = machine.segment(unit)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shapecheck.diagnostics.model import Diagnostic
+from shapecheck.static.contracts.marks import may_hold_contracts
+from shapecheck.static.graph_keys import may_hold_keys
 from shapecheck.static.loader import Source, UnreadableFileError, decode_source, read_source
 from shapecheck.static.loader import unreadable as unreadable_file
 from shapecheck.static.prefilter import can_matter
@@ -16,10 +18,14 @@ from shapecheck.static.suppressions import Suppression, find_suppressions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entries:
-    """What lies below the targets of one import root; `kept` are the files worth analysing."""
+    """What lies below the targets of one import root; `kept` are the files worth analysing.
+
+    `spoken` are others that may say something by their text alone.
+    """
 
     root: Path
     kept: tuple[tuple[Path, Source], ...]
+    spoken: tuple[tuple[Path, Source], ...]
     covered: frozenset[str]
     lines: int
     suppressions: tuple[Suppression, ...]
@@ -29,7 +35,12 @@ class Entries:
     def states(self) -> dict[str, str]:
         """By path, why a file is not readable; the empty text for a file worth analysing."""
         unread = {path: one.message for path, one in self.unreadable.items()}
-        return unread | {source.path: "" for _, source in self.kept}
+        return unread | {source.path: "" for _, source in self.read}
+
+    @property
+    def read(self) -> tuple[tuple[Path, Source], ...]:
+        """The files whose text takes part, whoever imports them."""
+        return *self.kept, *self.spoken
 
     @property
     def skipped(self) -> int:
@@ -46,6 +57,7 @@ def read_entries(
 ) -> Entries:
     """Every file at or below the targets; `given` contents stand in for those on disk."""
     kept: list[tuple[Path, Source]] = []
+    spoken: list[tuple[Path, Source]] = []
     covered: set[str] = set()
     suppressions: list[Suppression] = []
     unreadable: dict[str, Diagnostic] = {}
@@ -76,9 +88,12 @@ def read_entries(
             suppressions.extend(find_suppressions(source.text, shown))
             if can_matter(source.text):
                 kept.append((file, source))
+            elif may_hold_keys(source.text) or may_hold_contracts(source.text):
+                spoken.append((file, source))
     return Entries(
         root=root,
         kept=tuple(kept),
+        spoken=tuple(spoken),
         covered=frozenset(covered),
         lines=lines,
         suppressions=tuple(suppressions),

@@ -12,6 +12,7 @@ from typing import cast
 from shapecheck.diagnostics.model import Diagnostic, Span
 from shapecheck.static.blocks import Block, cut
 from shapecheck.static.crash import internal_error
+from shapecheck.static.folders import Folders
 from shapecheck.static.index import (
     Binding,
     ClassFacts,
@@ -34,18 +35,20 @@ _SKIPPED_FOLDERS = {"__pycache__", ".git", ".venv", "node_modules", ".tox", ".my
 class Project:
     """Modules by dotted name, loaded lazily below `root`.
 
-    `speaks` tells by its text whether an imported file says something by itself: it is indexed as
-    a whole. `crashes` are our mistakes while a file was indexed, which cost that file alone.
+    `crashes` are our mistakes while a file was indexed, which cost that file alone.
     """
 
     root: Path
-    speaks: Callable[[str], bool] = lambda _text: False
     modules: dict[str, ModuleFacts | None] = field(default_factory=dict[str, "ModuleFacts | None"])
     unreadable: dict[str, Diagnostic] = field(default_factory=dict[str, Diagnostic])
     crashes: dict[str, Diagnostic] = field(default_factory=dict[str, Diagnostic])
     texts: dict[str, str] = field(default_factory=dict[str, str])
     absent: set[str] = field(default_factory=set[str])
     lines: dict[str, int] = field(default_factory=dict[str, int])
+    folders: Folders = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.folders = Folders(self.root)
 
     def add(
         self, source: Source, name: str, *, is_package: bool, whole: bool = False
@@ -85,19 +88,16 @@ class Project:
             return None
         if name in self.modules:
             return self.modules[name]
-        base = self.root.joinpath(*name.split("."))
-        module = base.parent / f"{base.name}.py"
-        for file, is_package in ((module, False), (base / "__init__.py", True)):
+        base = name.replace(".", "/")
+        for shown, is_package in ((f"{base}.py", False), (f"{base}/__init__.py", True)):
             if not name:
                 continue
-            shown = file.relative_to(self.root).as_posix()
-            if not _is_file(file):
+            if not self.folders.holds_file(shown):
                 self.absent.add(shown)
                 continue
             try:
-                source = read_source(file, shown)
-                whole = self.speaks(source.text)
-                return self.add(source, name, is_package=is_package, whole=whole)
+                source = read_source(self.root / shown, shown)
+                return self.add(source, name, is_package=is_package)
             except UnreadableFileError as error:
                 self.unreadable[shown] = error.diagnostic
                 break
@@ -269,13 +269,6 @@ def _index_lazily(source: Source, name: str, *, is_package: bool) -> ModuleFacts
     except UnreadableFileError:
         return None
     return module if index_outside(blocks, rest, imports, module) else None
-
-
-def _is_file(file: Path) -> bool:
-    try:
-        return file.is_file()
-    except (OSError, ValueError):
-        return False
 
 
 def _too_deep(path: str) -> UnreadableFileError:

@@ -22,6 +22,7 @@ from shapecheck.static.analysis import Analysis
 from shapecheck.static.cache_file import read_checked, write_checked
 from shapecheck.static.codec import FACTS, CodecError, decode, encode
 from shapecheck.static.entries import Entries
+from shapecheck.static.folders import Folders
 from shapecheck.static.layout import Place, moves
 from shapecheck.static.loader import UnreadableFileError, read_source, split_lines
 from shapecheck.static.outcome import Outcome
@@ -122,9 +123,9 @@ def _tool() -> Iterator[str]:
 def texts_now(outcome: Outcome, entries: Entries) -> dict[str, str] | None:
     """The texts of the files that took part, or None when other files would take part now."""
     root = entries.root
-    if entries.states != outcome.entries or any((root / path).exists() for path in outcome.absent):
+    if entries.states != outcome.entries or any(map(Folders(root).holds_file, outcome.absent)):
         return None
-    given = {source.path: source.text for _, source in entries.kept}
+    given = {source.path: source.text for _, source in entries.read}
     now: dict[str, str] = {}
     for path in outcome.loaded:
         text = given[path] if path in given else _text(root, path)

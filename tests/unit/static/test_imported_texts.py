@@ -36,6 +36,27 @@ def shared():
 def shared(x: Float[Tensor, "topk flavour"], y: Float[Tensor, "topk"]):
     return x
 """
+CALLED = """from jaxtyping import Float
+from shapecheck import contract
+from torch import Tensor
+
+
+@contract
+def projected(rows: Float[Tensor, "tokens draft_hidden"]) -> Float[Tensor, "tokens target_hidden"]:
+    return load(rows)
+"""
+CALLER = """import torch
+from engine.said import projected
+
+
+def given(target_config, tokens: int):
+    return projected(torch.zeros(tokens, target_config.hidden_size))
+
+
+def returned(draft_config, tokens: int):
+    buffer = torch.zeros(tokens, draft_config.hidden_size)
+    buffer.copy_(projected(buffer))
+"""
 USER = """import torch
 from engine.said import {name}
 
@@ -79,7 +100,7 @@ def test_an_imported_text_says_once_what_it_says_as_an_entry(
         own = _facts(package, "said.py")
         assert len(own.contract_faults) == 2
     monkeypatch.setattr(analyse, "_MANY_LINES", many_lines)
-    found = _facts(package, "user1.py", "user2.py")
+    found = _facts(package, "user1.py", "user2.py", "said.py")
     assert [one.whole for one in found.keys.values()] == [one.whole for one in own.keys.values()]
     assert found.contract_faults == own.contract_faults
     assert found.shape_texts == own.shape_texts
@@ -106,3 +127,33 @@ def test_an_edit_of_an_imported_body_that_nobody_calls_is_heard(
     for old, new in (edit, edit[::-1]):
         said.write_text(said.read_text().replace(old, new, 1))
         assert cached().findings == run((str(package),)).findings
+
+
+@pytest.mark.parametrize("many_lines", [4_000, 0], ids=["one part", "two parts"])
+def test_a_text_speaks_whether_or_not_an_edit_leaves_it_without_a_user(
+    many_lines: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(analyse, "_MANY_LINES", many_lines)
+    package, cache = _package(tmp_path, KEYS, "Graphs"), tmp_path / "cache"
+
+    def cached() -> Report:
+        return run((str(package),), inputs=Inputs(cache=lambda _root: cache))
+
+    before = cached().findings
+    assert [one.code for one in before] == ["SHP403"]
+    for number in (1, 2):
+        user = package / f"user{number}.py"
+        user.write_text(user.read_text().replace("zeros(Graphs", "zeros(4"))
+        assert cached().findings == run((str(package),)).findings == before
+
+
+def test_the_contract_of_an_imported_file_is_held_to_and_relied_on_at_calls(tmp_path: Path) -> None:
+    package = _package(tmp_path, CALLED, "projected")
+    caller = package / "caller.py"
+    caller.write_text(CALLER)
+    found = run((str(caller),)).findings
+    assert [(one.code, one.primary and one.primary.line) for one in found] == [
+        ("SHP201", 6),
+        ("SHP301", 10),
+    ]
+    assert found == run((str(package),)).findings
