@@ -34,7 +34,8 @@ _SAME_DTYPE = {
 }
 # Methods that are named after the type they give.
 _CASTS = {**_SAME_DTYPE, "bool": "bool", "bfloat16": "bfloat16"}
-# What counts or multiplies truth values gives whole numbers.
+# Sums and products of these are int64.
+_NARROW = frozenset(["bool", "uint8", "int8", "int16", "int32"])
 _WIDENS = frozenset(["sum", "prod", "cumsum", "cumprod"])
 
 
@@ -89,7 +90,7 @@ def cast_dtype(source: Tensor, name: str, rest: Arguments, keywords: Keywords) -
             stated = one.dtype if isinstance(one, Tensor) else dtype_argument(one)
             if stated is not None:
                 return stated
-    if name in _WIDENS and source.dtype is not None and source.dtype.name == "bool":
+    if name in _WIDENS and source.dtype is not None and source.dtype.name in _NARROW:
         return DType("int64")
     return source.dtype
 

@@ -156,4 +156,5 @@ def test_the_contract_of_an_imported_file_is_held_to_and_relied_on_at_calls(tmp_
         ("SHP201", 6),
         ("SHP301", 10),
     ]
-    assert found == run((str(package),)).findings
+    whole = run((str(package),)).findings
+    assert found == tuple(one for one in whole if one.code != "SHP103")
