@@ -29,7 +29,9 @@ class Source:
     @property
     def lines(self) -> int:
         """How many lines the text has."""
-        return len(split_lines(self.text))
+        text = self.text
+        ends = text.count("\n") + text.count("\r") - text.count("\r\n")
+        return ends + (text[-1:] not in ("", "\n", "\r"))
 
 
 def split_lines(text: str) -> list[str]:

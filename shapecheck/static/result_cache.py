@@ -24,7 +24,7 @@ from shapecheck.static.codec import FACTS, CodecError, decode, encode
 from shapecheck.static.entries import Entries
 from shapecheck.static.folders import Folders
 from shapecheck.static.layout import Place, moves
-from shapecheck.static.loader import UnreadableFileError, read_source, split_lines
+from shapecheck.static.loader import Source, UnreadableFileError, read_source
 from shapecheck.static.outcome import Outcome
 from shapecheck.static.units import Segment, Units
 
@@ -161,7 +161,7 @@ def brought_up(
 
 
 def _lines(text: str) -> int:
-    return len(split_lines(text))
+    return Source(path="", text=text).lines
 
 
 def _text(root: Path, path: str) -> str | None:

@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 from shapecheck.static.loader import (
     MAX_BYTES,
+    Source,
     UnreadableFileError,
     decode_source,
     parse_source,
     read_source,
+    split_lines,
 )
 
 HOSTILE = {
@@ -95,3 +97,8 @@ def test_file_without_permission(tmp_path: Path) -> None:
 @settings(max_examples=200, deadline=None)
 def test_any_bytes_load_or_are_refused(data: bytes) -> None:
     assert _answer(data) in ("loaded", "SHP903")
+
+
+@given(st.text(alphabet="a\n\r\f\x1c\u2028"))
+def test_lines_are_counted_as_they_are_split(text: str) -> None:
+    assert Source(path="a.py", text=text).lines == len(split_lines(text))
