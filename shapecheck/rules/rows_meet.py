@@ -36,7 +36,7 @@ from shapecheck.rules.chain import chain, handed_over
 from shapecheck.rules.handovers import ROWS, report
 from shapecheck.rules.misdivided import misdivided
 from shapecheck.rules.owner_meetings import aligned_axes
-from shapecheck.static.counts import exceeds, rows_conflict
+from shapecheck.static.counts import exceeds, rows_conflict, units_of
 from shapecheck.static.facts import Arms, Facts, Meeting, Slice
 from shapecheck.static.values import Size
 
@@ -78,8 +78,12 @@ def check(facts: Facts, verdicts: Verdicts) -> Iterator[Diagnostic]:
         if span not in verdicts.causes and len(pairs) == len(meetings):
             verdicts.causes.add(span)
             yield _meeting(meetings[0], pairs[0])
+    # As among alternatives that meet: rows that hold the bound may be those that belong to it.
+    held = {(cut.span, cut.bound.poly) for cut in facts.slices.values() if _holds(cut)}
     for cut in facts.slices.values():
         if cut.span in verdicts.causes or _other_mode(cut.moded, cut.rows, cut.bound):
+            continue
+        if (cut.span, cut.bound.poly) in held:
             continue
         if exceeds(cut.bound.poly, cut.rows.poly):
             verdicts.causes.add(cut.span)
@@ -108,6 +112,12 @@ def _conflict(meeting: Meeting) -> tuple[Size, Size] | None:
 def _other_mode(moded: bool, *sizes: Size) -> bool:
     """A count handed to a branch for one mode may belong to another mode."""
     return moded and any(handed_over(size) for size in sizes)
+
+
+def _holds(cut: Slice) -> bool:
+    """Whether the rows are counted in the units of the bound."""
+    bound = units_of(cut.bound.poly)
+    return bound is not None and bound == units_of(cut.rows.poly)
 
 
 def _meeting(meeting: Meeting, pair: tuple[Size, Size]) -> Diagnostic:
