@@ -25,7 +25,7 @@ Make the placeholder as the live one is made, with 0 rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from shapecheck.diagnostics.model import Certainty, Diagnostic, DimPair, Note, Span
 from shapecheck.rules.base import Rule, Verdicts
@@ -65,9 +65,8 @@ def check(facts: Facts, verdicts: Verdicts) -> Iterator[Diagnostic]:
         for write in writes:
             if not live or not write.literal or not write.tensor.has_no_rows or write.initial:
                 continue
-            joined = facts.joined.get(name)
-            used = (facts.ranked.get(one) for one in (*write.names, name))
-            ranked = next((span for span in used if span is not None), None)
+            joined = _place(facts.joined, (*write.names, name))
+            ranked = _place(facts.ranked, (*write.names, name))
             difference = _difference(
                 write.tensor, live, joined=joined is not None, ranked=ranked is not None
             )
@@ -75,6 +74,11 @@ def check(facts: Facts, verdicts: Verdicts) -> Iterator[Diagnostic]:
                 verdicts.causes.add(write.span)
                 yield _finding(cell, write.span, joined, ranked, *difference)
                 break
+
+
+def _place(places: Mapping[str, Span], names: Iterable[str]) -> Span | None:
+    """Where a field is used that way: under a class that has it, or under one not known."""
+    return next((places[name] for name in names if name in places), None)
 
 
 def _difference(

@@ -31,15 +31,26 @@ def _holder(frame: Frame, node: ast.Attribute) -> str:
 
 def note_joined(frame: Frame, node: ast.Call) -> None:
     """Remember the fields that are concatenated: there a placeholder meets live rows."""
-    parts = node.args[0] if node.args else None
-    for part in parts.elts if isinstance(parts, ast.List | ast.Tuple) else ():
+    given = node.args[0] if node.args else None
+    parts = given.elts if isinstance(given, ast.List | ast.Tuple) else []
+    fields = [part for part in parts if isinstance(part, ast.Attribute)]
+    for part in parts:
         note_ranked(frame, part)
-        if isinstance(part, ast.Attribute):
-            joined = frame.machine.facts.joined
-            joined.setdefault(part.attr, frame.module.span(node))
-            holder = _holder(frame, part)
-            if holder:
-                joined.setdefault(f"{holder}.{part.attr}", frame.module.span(node))
+    for name in dict.fromkeys(field.attr for field in fields):
+        holders = [one for field in fields if field.attr == name for one in _classes(frame, field)]
+        for holder in holders or [""]:
+            place = frame.module.span(node)
+            frame.machine.facts.joined.setdefault(f"{holder}.{name}".lstrip("."), place)
+
+
+def _classes(frame: Frame, node: ast.Attribute) -> list[str]:
+    """The classes whose field it may be, their bases included; none when no class is known."""
+    return [
+        base.name
+        for one in plain_values(frame.machine.evaluate(frame, node.value))
+        if isinstance(one, Instance) and one.ref.cls is not None
+        for base in frame.machine.project.mro(one.ref.cls)
+    ]
 
 
 def note_axis(frame: Frame, node: ast.Subscript, index: int | None) -> None:
