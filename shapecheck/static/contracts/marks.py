@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 import sys
 from collections.abc import Iterator
 
@@ -12,6 +13,7 @@ from shapecheck.static.project import Project, Resolved
 from shapecheck.static.walk import walk_statements
 
 _TOOL = "shapecheck"
+_NAMED = re.compile(rf"{_TOOL}(?!\s*:)")  # anywhere but in a suppression
 _MARKS = frozenset({"contract", "carrier", "graph_buffers"})
 # Nothing in these is a carrier or declares a name.
 _HARMLESS = frozenset(
@@ -21,7 +23,7 @@ _HARMLESS = frozenset(
 
 def may_hold_contracts(text: str) -> bool:
     """Whether a file is worth looking at for contracts."""
-    return _TOOL in text or any(f"@{mark}" in text for mark in _MARKS)
+    return _NAMED.search(text) is not None or any(f"@{mark}" in text for mark in _MARKS)
 
 
 def resolve_node(project: Project, module: ModuleFacts, node: ast.expr) -> Resolved:
