@@ -15,7 +15,7 @@ from collections.abc import Callable
 import torch
 import transformers
 
-from engine.cli import BENCH_PROMPT
+from engine.bench.compare import BENCH_PROMPT
 from engine.config import EngineConfig
 from engine.llm import LLM
 from engine.models.llama import CausalLM
