@@ -9,7 +9,6 @@ import engine.vocabulary  # noqa: F401  declares the engine's own axis names
 from engine.config import EngineConfig
 from engine.errors import WidthError
 from engine.models.config import ModelConfig
-from engine.models.eagle import Eagle1, Eagle3
 from engine.models.eagle_config import EagleConfig
 from engine.models.llama import CausalLM
 from engine.models.weights import WeightSlot
@@ -90,36 +89,14 @@ def check_weights(dims: Dims, slots: Iterable[WeightSlot]) -> None:
         check_shape(slot.destination, shape, dims, name=slot.name)
 
 
-def check_target(dims: Dims, model: CausalLM) -> None:
-    """The loaded target has the widths of `dims`; CheckpointError names the one it has not."""
-    config = model.config
-    _check("target_vocab", dims, model.head.out_features, "lm_head.out_features", config)
-    _check("target_hidden", dims, model.embedding.weight_VH.shape[1], "embed_tokens.dim", config)
-    _check("target_layers", dims, len(model.layers), "number of layers", config)
-
-
-def check_draft(dims: Dims, model: CausalLM | Eagle1 | Eagle3) -> None:
-    """The loaded draft has the widths of `dims`; CheckpointError names the one it has not."""
-    config = model.config
-    if isinstance(model, CausalLM):
-        _check("draft_vocab", dims, model.head.out_features, "lm_head.out_features", config)
-        _check("draft_hidden", dims, model.embedding.weight_VH.shape[1], "embed_tokens.dim", config)
-        return
-    fed = model.fc.weight_OI.shape[1]
-    if isinstance(model, Eagle1):
-        fed -= model.fc.weight_OI.shape[0]  # its fc reads the embedding beside the hidden state
-    else:
-        _check("draft_vocab", dims, model.head.out_features, "lm_head.out_features", config)
-        _check("draft_vocab", dims, len(model.d2t), "len(d2t)", config)
-    _check("extend_hidden", dims, fed, "fc.in_features", config)
-    _check("recurrent_hidden", dims, model.fc.weight_OI.shape[0], "fc.out_features", config)
-
-
-def _check(name: str, dims: Dims, found: int, where: str, config: ModelConfig) -> None:
-    if dims[name] != found:
+def check_layers(dims: Dims, model: CausalLM) -> None:
+    """The loaded target has the layers of `dims`; WidthError when it has not."""
+    found = len(model.layers)
+    if found != dims["target_layers"]:
         raise WidthError.of(
-            f"{where} is {found} in the weights of {config.source}, and {name} is {dims[name]} "
-            f"({dims.origin(name)}); use a draft and a target that were made for each other",
-            expected=name,
+            f"{model.config.source} was loaded with {found} layers, and target_layers is "
+            f"{dims['target_layers']} ({dims.origin('target_layers')}); use the config that was "
+            "saved with these weights",
+            expected="target_layers",
             found=found,
         )

@@ -10,7 +10,7 @@ import torch
 
 from engine.backend import Backend
 from engine.config import EngineConfig
-from engine.dims import Memory, build_dims, check_draft, check_target, check_weights
+from engine.dims import Memory, build_dims, check_layers, check_weights
 from engine.errors import EngineError
 from engine.graphs.buffers import VerifyBuffers
 from engine.graphs.captured import Captured
@@ -61,7 +61,7 @@ class Engine:
         )
         self.dims = build_dims(config, pair.target.config, pair.draft_config, memory)
         check_weights(self.dims, pair.target.weights())
-        check_target(self.dims, pair.target)
+        check_layers(self.dims, pair.target)
         self.table = RequestTable(rows=memory.req_rows, columns=columns, device=device)
         self.target_pool = self._pool(pair.target.config, memory)
         # Once, whatever the level: a pool with the other model's heads is wrong from the start.
@@ -71,7 +71,6 @@ class Engine:
         if pair.draft is not None:
             inner = pair.draft.model if isinstance(pair.draft, StandaloneDraft) else pair.draft
             check_weights(self.dims, inner.weights())
-            check_draft(self.dims, inner)
             self.draft_pool = self._pool(pair.draft.config, memory)
             self.draft_pool.as_draft().check(self.dims)
             draft_attention = self.backend.attention(self.draft_pool, self.table)

@@ -7,12 +7,13 @@ import torch
 from torch import nn
 
 from engine.config import EngineConfig
-from engine.dims import Memory, build_dims, check_draft, check_target, check_weights
-from engine.errors import CheckpointError, EngineError, WidthError
+from engine.dims import Memory, build_dims, check_layers, check_weights
+from engine.errors import EngineError, WidthError
 from engine.models.eagle import Eagle1, Eagle3
 from engine.models.llama import CausalLM
 from engine.models.load import build_model
 from engine.models.seeded import tiny_config, tiny_eagle_config
+from shapecheck import Dims
 from shapecheck.errors import ShapecheckError, ShapeContractError
 
 MEMORY = Memory(req_rows=5, max_context=77, num_slots=200)
@@ -39,8 +40,9 @@ def test_standalone(target: CausalLM) -> None:
     assert dims.get("extend_hidden") is None
     assert dims.get("recurrent_hidden") is None
     assert (dims["req_rows"], dims["max_context"], dims["num_slots"]) == (5, 77, 200)
-    check_target(dims, target)
-    check_draft(dims, draft)
+    check_layers(dims, target)
+    check_weights(dims, target.weights())
+    check_weights(dims, draft.weights())
 
 
 @pytest.mark.parametrize("version", ["eagle", "eagle3"])
@@ -53,7 +55,7 @@ def test_eagle(target: CausalLM, version: str) -> None:
     assert dims["recurrent_hidden"] == (32 if version == "eagle3" else 64)
     assert dims["draft_vocab"] == (129 if version == "eagle3" else 258)
     assert (dims.target_dtype, dims.draft_dtype) == ("bfloat16", "bfloat16")
-    check_draft(dims, head)
+    check_weights(dims, head.weights())
 
 
 def test_plain_decoding_and_ngram(target: CausalLM) -> None:
@@ -64,27 +66,30 @@ def test_plain_decoding_and_ngram(target: CausalLM) -> None:
     assert ngram.get("draft_hidden") is None
 
 
+def refusal(dims: Dims, model: CausalLM | Eagle3) -> str:
+    with pytest.raises(ShapeContractError) as caught:
+        check_weights(dims, model.weights())
+    return str(caught.value)
+
+
 def test_weights_that_are_not_the_configs(target: CausalLM) -> None:
     config = tiny_eagle_config(target.config, version="eagle3")
     dims = build_dims(settings("eagle3"), target.config, config, MEMORY)
     head = Eagle3(config, target, length=64)
     head.d2t = torch.zeros(128, dtype=torch.int64)
-    with pytest.raises(CheckpointError, match=r"len\(d2t\) is 128 .* draft_vocab is 129"):
-        check_draft(dims, head)
+    assert "SHP201 check_shape, d2t" in (text := refusal(dims, head))
+    assert "dim 0: draft_vocab is 129" in text
     head = Eagle3(config, target, length=64)
     head.fc.weight_OI = nn.Parameter(torch.zeros(32, 64), requires_grad=False)
-    with pytest.raises(
-        CheckpointError, match=r"fc\.in_features is 64 .* extend_hidden is 192 \(num_aux"
-    ):
-        check_draft(dims, head)
+    assert "dim 1: num_aux*target_hidden is 192" in refusal(dims, head)
     head = Eagle3(config, target, length=64)
     head.head.weight_VH = nn.Parameter(torch.zeros(258, 32), requires_grad=False)
-    with pytest.raises(CheckpointError, match=r"lm_head\.out_features is 258"):
-        check_draft(dims, head)
+    assert "258 is target_vocab" in refusal(dims, head)
     other = build_model(tiny_config(hidden=32))
     assert isinstance(other, CausalLM)
-    with pytest.raises(CheckpointError, match=r"embed_tokens\.dim is 32 .* target_hidden is 64"):
-        check_target(dims, other)
+    assert "dim 1: target_hidden is 64" in refusal(dims, other)
+    with pytest.raises(WidthError, match="was loaded with 5 layers, and target_layers is 6"):
+        check_layers(dims, build_model(tiny_config(hidden=64, layers=5)))
 
 
 def test_a_weight_without_its_axes_is_named_with_the_dimension(target: CausalLM) -> None:
