@@ -34,8 +34,7 @@ def graph_buffers(cls: type | None = None, /, *, live: type | None = None) -> ob
 
     `fill` copies a live carrier in; `check` is for capture time, `check_live` for before a replay.
     `live` names the carrier class, whose fields are then paired when the buffers are first checked.
-    Raises ContractTextError for a
-    malformed class.
+    Raises ContractTextError for a malformed class.
     """
     if cls is None:
         return lambda decorated: _declare(decorated, live, depth=2)  # pyright: ignore

@@ -26,7 +26,7 @@ from engine.tree import (
     rank_scores,
     select_nodes,
 )
-from shapecheck.config import Level, settings
+from shapecheck.spec import contract_of
 from tests.unit.engine.drawn import DrawnBatch, drawn_batch, random_coins
 
 CPU = torch.device("cpu")
@@ -164,11 +164,15 @@ def test_a_greedy_request_in_a_drawn_batch_follows_the_argmax():
     assert {1, 2} == set(drawn.accept_lens.tolist())
 
 
-@pytest.mark.skipif(settings().level is Level.FULL, reason="full refuses it where it is drawn")
 @pytest.mark.parametrize("broken", [float("nan"), float("inf")])
 def test_a_broken_draft_law_refuses_and_leaves_the_target_alone(broken):
     controls = BatchControls.of([SamplingParams()], [5], device=CPU)
-    tokens, root = draw_root(torch.full((1, 4), broken), controls, torch.zeros(1, 1).double())
+    # Without its contract, which refuses such a law at full: this is what the acceptance sees then.
+    contract = contract_of(draw_root)
+    assert contract is not None
+    tokens, root = contract.function(
+        torch.full((1, 4), broken), controls, torch.zeros(1, 1).double()
+    )
     assert 0 <= int(tokens) < 4
     law = TreeLaw.assemble(root, [], torch.zeros(1, 2, dtype=torch.int64))
     structure = chain_structure(torch.tensor([0]), num_draft_tokens=2)
