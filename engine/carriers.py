@@ -15,7 +15,7 @@ from torch import Tensor
 
 import engine.vocabulary  # noqa: F401  declares the engine's own axis names
 from engine.attention.base import Ragged
-from engine.sampling import RootLaw, TreeLaw
+from engine.sampling import BatchControls, RootLaw, TreeLaw
 from engine.transfer import HostCopy
 from shapecheck import Dims, carrier, contract, dtype, ids, invariant
 
@@ -263,6 +263,21 @@ class DraftRoots:
             req_rows_index=rows.req_rows_index,
             max_seq_len=rows.max_seq_len,
         )
+
+
+@carrier
+@dataclass(slots=True, kw_only=True)
+class DrawnRoots:
+    """Roots whose candidates were drawn: from `law`, and the next ones follow `controls`."""
+
+    roots: DraftRoots
+    law: RootLaw
+    controls: BatchControls
+
+    @property
+    def seq_lens(self) -> Tensor:
+        """Those of the roots, i64 (bs,)."""
+        return self.roots.seq_lens
 
 
 @carrier

@@ -11,8 +11,11 @@ import torch
 from jaxtyping import Bool, Float, Float32, Int32, Int64
 from torch import Tensor
 
-from engine.carriers import DraftRoots, DraftStep, VerifyExtendInput, VerifyRows
+from engine.carriers import DraftRoots, DrawnRoots, VerifyExtendInput, VerifyRows
+from engine.sampling import BatchControls, RootLaw, SamplingParams
 from shapecheck import Dims, contract, dtype, graph_buffers, ids
+
+_PADDING = SamplingParams(temperature=0.0)
 
 
 @graph_buffers(live=VerifyRows)
@@ -92,52 +95,32 @@ class DraftRootsBuffers:
             self.hidden_states[live:].zero_()
 
 
-@graph_buffers(live=DraftStep)
+@graph_buffers(live=DrawnRoots)
 @dataclass(slots=True, kw_only=True)
-class DraftStepBuffers:
-    """What a graph of one draft forward reads; every step of the loop replays the same one."""
+class DrawnRootsBuffers:
+    """The same where candidates are drawn: also the law of the first ones, and what each request
+    asks of the next.
+    """
 
-    input_ids: Annotated[Int64[Tensor, "padded_bs topk"], ids("target")]
-    positions: Int64[Tensor, "padded_bs topk"]
-    hidden_states: (
-        Annotated[Float[Tensor, "padded_bs*topk recurrent_hidden"], dtype("draft")] | None
-    )
-    slots: Int64[Tensor, "padded_bs topk"]
-    tail_slots: Int64[Tensor, "padded_bs draft_tail"]
-    tail_mask: Bool[Tensor, "padded_bs topk draft_tail"]
-    seq_lens: Int64[Tensor, "padded_bs"]
-    req_rows_index: Int64[Tensor, "padded_bs"]
-    max_seq_len: int
+    roots: DraftRootsBuffers
+    law: RootLaw
+    controls: BatchControls
 
     @classmethod
     @contract(phase="draft_decode")
     def allocate(cls, dims: Dims, rows: int, max_seq_len: int, device: torch.device) -> Self:
         """Buffers of this many rows, all of them padding."""
-        topk, tail = dims["topk"], dims["draft_tail"]
         return cls(
-            input_ids=_ids(rows, topk, device=device),
-            positions=_ids(rows, topk, device=device),
-            hidden_states=_hidden(
-                rows * topk, dims.get("recurrent_hidden"), dims.draft_dtype, device
-            ),
-            slots=_ids(rows, topk, device=device),
-            tail_slots=_ids(rows, tail, device=device),
-            tail_mask=torch.ones(rows, topk, tail, dtype=torch.bool, device=device),
-            seq_lens=_ids(rows, device=device),
-            req_rows_index=_ids(rows, device=device),
-            max_seq_len=max_seq_len,
+            roots=DraftRootsBuffers.allocate(dims, rows, max_seq_len, device),
+            law=RootLaw.undrawn(rows, dims["draft_vocab"], device=device),
+            controls=BatchControls.of([_PADDING] * rows, [0] * rows, device=device),
         )
 
     def pad(self, live: int) -> None:
-        """Rows from `live` on are padding."""
-        topk = self.input_ids.shape[1]
-        for tensor in (self.input_ids, self.positions, self.slots, self.tail_slots):
-            tensor[live:].zero_()
-        self.seq_lens[live:].zero_()
-        self.req_rows_index[live:].zero_()
-        self.tail_mask[live:] = True
-        if self.hidden_states is not None:
-            self.hidden_states[live * topk :].zero_()
+        """Rows from `live` on are padding: greedy, and below them nothing was drawn."""
+        self.roots.pad(live)
+        self.law.probs[live:].zero_()
+        self.controls.temperature[live:].zero_()
 
 
 @graph_buffers(live=VerifyExtendInput)

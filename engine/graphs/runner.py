@@ -16,6 +16,7 @@ from typing import Generic, Protocol, Self, TypeVar
 import torch
 from torch import Tensor
 
+from engine.sampling import DraftLaw
 from shapecheck import Dims
 
 Live = TypeVar("Live")
@@ -93,7 +94,7 @@ class Bucket(Generic[Live, Out]):
         self.buffers.check_live(live)
         self.replay()
         assert self.outputs is not None, "a replay leaves outputs"
-        return _map(self.outputs, lambda out: out[: len(out) // self.size * rows].clone())
+        return _mapped(self.outputs, lambda out: out[: len(out) // self.size * rows].clone())
 
     def replay(self) -> None:
         """`outputs` are those of the buffers."""
@@ -120,14 +121,18 @@ class Runner(Generic[Live, Out]):
 
 
 def _tensors(outputs: object) -> list[Tensor]:
-    values = [getattr(outputs, item.name) for item in dataclasses.fields(outputs)]  # type: ignore[arg-type]
-    return [value for value in values if isinstance(value, Tensor)]
+    """Of a carrier's fields; a law's is in the law."""
+    found: list[Tensor] = []
+    _mapped(outputs, lambda out: found.append(out) or out)
+    return found
 
 
-def _map(outputs: Out, change: Callable[[Tensor], Tensor]) -> Out:
-    changed = {
-        item.name: change(value)
-        for item in dataclasses.fields(outputs)  # type: ignore[arg-type]
-        if isinstance(value := getattr(outputs, item.name), Tensor)
-    }
-    return dataclasses.replace(outputs, **changed)  # type: ignore[type-var]
+def _mapped(outputs: Out, move: Callable[[Tensor], Tensor]) -> Out:
+    moved: dict[str, Tensor | DraftLaw] = {}
+    for item in dataclasses.fields(outputs):  # type: ignore[arg-type]
+        value = getattr(outputs, item.name)
+        if isinstance(value, DraftLaw):
+            moved[item.name] = value.mapped(move)
+        elif isinstance(value, Tensor):
+            moved[item.name] = move(value)
+    return dataclasses.replace(outputs, **moved)  # type: ignore[type-var]

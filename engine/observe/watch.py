@@ -9,17 +9,17 @@ from typing import Any
 from engine.graphs.runner import Runner
 from engine.observe.metrics import Watcher, watched_by
 from engine.phases.draft_extend import DraftExtend
-from engine.phases.draft_loop import ChosenLoop, DraftLoop
+from engine.phases.draft_loop import ChosenLoop, DraftLoop, DrawnLoop
 from engine.phases.verify import Verify
 from engine.scheduler.scheduler import Scheduler
 
-_Forwards = Verify | ChosenLoop | DraftLoop | DraftExtend
-# What a forward is called; a whole loop of chosen candidates is one forward of its own.
-_NAMES: Mapping[type, str] = {
-    Verify: "verify",
-    ChosenLoop: "draft loop",
-    DraftLoop: "draft step",
-    DraftExtend: "draft extend",
+# What the forwards of a phase are called, by the attributes that hold them.
+_NAMES: Mapping[type, Mapping[str, str]] = {
+    Verify: {"forward": "verify"},
+    ChosenLoop: {"forward": "draft loop"},
+    DrawnLoop: {"forward": "draft loop", "truncating": "draft loop"},
+    DraftLoop: {"forward": "draft step"},
+    DraftExtend: {"forward": "draft extend"},
 }
 
 
@@ -34,36 +34,37 @@ def watched(scheduler: Scheduler, *watchers: Watcher) -> Iterator[None]:
     before = metrics.watchers
     # A proposer may hold a loop under two names.
     phases = {id(phase): phase for phase in _with_forwards(scheduler)}.values()
-    forwards = [(phase, _name(phase), phase.forward) for phase in phases]
+    forwards = [
+        (phase, attribute, name, getattr(phase, attribute))
+        for phase in phases
+        for attribute, name in _NAMES[type(phase)].items()
+    ]
     metrics.watchers = (*before, *watchers)
-    for phase, name, forward in forwards:
-        phase.forward = _told(forward, name, watchers)
+    for phase, attribute, name, forward in forwards:
+        setattr(phase, attribute, _told(forward, name, watchers))
     try:
         yield
     finally:
         metrics.watchers = before
-        for phase, _, forward in forwards:
-            phase.forward = forward
+        for phase, attribute, _, forward in forwards:
+            setattr(phase, attribute, forward)
 
 
-def _with_forwards(scheduler: Scheduler) -> list[_Forwards]:
+def _with_forwards(scheduler: Scheduler) -> list[object]:
     phases: list[object] = []
     for step in (scheduler.step, scheduler.narrow):
         if step is not None:
             phases += [step.verify, *vars(step.proposer).values()]
-    return [phase for phase in phases if isinstance(phase, _Forwards)]
-
-
-def _name(phase: _Forwards) -> str:
-    kind = "replay" if isinstance(phase.forward, Runner) else "forward"
-    return f"{_NAMES[type(phase)]} {kind}"
+    return [phase for phase in phases if type(phase) in _NAMES]
 
 
 def _told(
     forward: Callable[[Any], Any], name: str, watchers: tuple[Watcher, ...]
 ) -> Callable[[Any], Any]:
+    kind = "replay" if isinstance(forward, Runner) else "forward"
+
     def call(live: Any) -> Any:
-        with watched_by(watchers, name):
+        with watched_by(watchers, f"{name} {kind}"):
             return forward(live)
 
     return call

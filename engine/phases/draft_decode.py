@@ -11,7 +11,7 @@ Grow = Callable[[DraftRoots, BatchSampling, RootLaw | None], DraftTree]
 
 
 class DraftDecode:
-    """`grow` is a DraftLoop or a ChosenLoop."""
+    """`grow` is a DraftLoop, or a ChosenLoop or DrawnLoop around it."""
 
     def __init__(self, *, dims: Dims, grow: Grow) -> None:
         self.dims = dims

@@ -8,12 +8,16 @@ V draft vocabulary
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Self
 
 import torch
 from torch import Tensor
 
 from engine.attention.base import AttentionBackend, Block
-from engine.carriers import DraftRoots, DraftStep, DraftTree, StepRows
+from engine.carriers import DraftRoots, DraftStep, DraftTree, DrawnRoots, StepRows
+from engine.graphs.buffers import DraftRootsBuffers, DrawnRootsBuffers
+from engine.graphs.runner import Graphs
 from engine.kv.table import RequestTable
 from engine.models.base import DraftModel
 from engine.ops import TreeOps
@@ -51,11 +55,7 @@ class StepForward:
 
 
 class DraftLoop:
-    """Chains and trees are one loop: a chain is a tree with K = 1.
-
-    Chosen candidates depend on the roots alone, so that a graph replays the whole loop. Drawn ones
-    follow each request's sampling parameters, and a graph replays `forward`.
-    """
+    """Chains and trees are one loop: a chain is a tree with K = 1."""
 
     def __init__(
         self,
@@ -152,17 +152,66 @@ class DraftLoop:
 
 
 class ChosenLoop:
-    """A DraftLoop of chosen candidates: `forward` reads no sampling, so a graph holds all of it."""
+    """A whole DraftLoop of chosen candidates as one forward, which a graph may replay."""
 
     def __init__(self, *, dims: Dims, forward: Callable[[DraftRoots], DraftTree]) -> None:
         self.dims = dims
         self.forward = forward
+
+    @classmethod
+    def of(cls, loop: DraftLoop, graphs: Graphs) -> Self:
+        """`forward` reads no sampling, so that a graph holds all of it."""
+        nothing = BatchSampling.idle(graphs.device)
+
+        def forward(roots: DraftRoots) -> DraftTree:
+            return loop(roots, nothing, None)
+
+        return cls(dims=loop.dims, forward=graphs.wrap(forward, DraftRootsBuffers))
 
     def __call__(
         self, roots: DraftRoots, sampling: BatchSampling, law: RootLaw | None
     ) -> DraftTree:
         """The tree of each request; no law, as nothing is drawn."""
         return self.forward(roots)
+
+
+class DrawnLoop:
+    """The same of drawn candidates. Top-k, top-p and min-p sort every law, so a batch in which no
+    request asks for them has a forward without."""
+
+    def __init__(
+        self,
+        *,
+        dims: Dims,
+        forward: Callable[[DrawnRoots], DraftTree],
+        truncating: Callable[[DrawnRoots], DraftTree],
+    ) -> None:
+        self.dims = dims
+        self.forward = forward
+        self.truncating = truncating
+
+    @classmethod
+    def of(cls, loop: DraftLoop, graphs: Graphs) -> Self:
+        """Flags are the same in every replay: parameters are tensors, and greedy is one of them."""
+
+        def wrapped(truncates: bool) -> Callable[[DrawnRoots], DraftTree]:
+            def forward(batch: DrawnRoots) -> DraftTree:
+                controls = replace(batch.controls, all_greedy=False, truncates=truncates)
+                sampling = BatchSampling(controls=controls, counts=None)
+                return loop(batch.roots, sampling, batch.law)
+
+            return graphs.wrap(forward, DrawnRootsBuffers)
+
+        return cls(dims=loop.dims, forward=wrapped(False), truncating=wrapped(True))
+
+    def __call__(
+        self, roots: DraftRoots, sampling: BatchSampling, law: RootLaw | None
+    ) -> DraftTree:
+        """The tree of each request, with the laws of its nodes."""
+        assert law is not None, "drawn candidates come with the law they were drawn from"
+        controls = sampling.controls
+        forward = self.truncating if controls.truncates else self.forward
+        return forward(DrawnRoots(roots=roots, law=law, controls=controls))
 
 
 def _repeated(hidden_BX: Tensor | None, topk: int) -> Tensor | None:

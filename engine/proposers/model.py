@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import torch
-
 from engine.carriers import (
     BatchRows,
-    DraftRoots,
     DraftState,
-    DraftTree,
     PrefillExtendInput,
     VerifyExtendInput,
     VerifyInput,
 )
-from engine.graphs.buffers import DraftRootsBuffers, DraftStepBuffers, VerifyExtendBuffers
+from engine.graphs.buffers import VerifyExtendBuffers
 from engine.models.base import DraftModel
 from engine.phases.accept import AcceptChosen, AcceptDrawn
 from engine.phases.draft_decode import DraftDecode
 from engine.phases.draft_extend import DraftExtend, VerifyExtendForward
-from engine.phases.draft_loop import ChosenLoop, DraftLoop, StepForward
+from engine.phases.draft_loop import ChosenLoop, DraftLoop, DrawnLoop, StepForward
 from engine.proposers.base import Parts, Proposer
 from engine.proposers.candidates import Chosen, Drawn
-from engine.sampling import HotVocab
+from engine.sampling import HotVocab, RootLaw
 from engine.sampling.batch import BatchSampling
 from shapecheck import contract
 
@@ -37,7 +33,7 @@ class ModelProposer(Proposer):
         super().__init__(parts)
         assert parts.draft is not None, "this algorithm needs a draft model"
         assert parts.attention is not None, "this algorithm needs a pool for its draft"
-        drawn = parts.config.drafting == "drawn"
+        self.drawn = drawn = parts.config.drafting == "drawn"
         topk = parts.dims["topk"]
         vocab = self.vocab_of(parts.draft)
         self.candidates = (Drawn if drawn else Chosen)(topk, parts.ops)
@@ -50,13 +46,13 @@ class ModelProposer(Proposer):
         self.loop = DraftLoop(
             dims=parts.dims,
             table=parts.table,
-            forward=parts.graphs.wrap(step, DraftStepBuffers) if drawn else step,
+            forward=step,
             shift=self.shift,
             vocab=vocab,
             candidates=self.candidates,
             ops=parts.ops,
         )
-        self.grow = self.loop if drawn else self._chosen(parts)
+        self.grow = (DrawnLoop if drawn else ChosenLoop).of(self.loop, parts.graphs)
         self.decode = DraftDecode(dims=parts.dims, grow=self.grow)
         self.extend = DraftExtend(
             dims=parts.dims,
@@ -74,14 +70,6 @@ class ModelProposer(Proposer):
             candidates=self.candidates,
         )
 
-    def _chosen(self, parts: Parts) -> ChosenLoop:
-        nothing = BatchSampling.idle(self.device)
-
-        def forward(roots: DraftRoots) -> DraftTree:
-            return self.loop(roots, nothing, None)
-
-        return ChosenLoop(dims=parts.dims, forward=parts.graphs.wrap(forward, DraftRootsBuffers))
-
     @contract
     def vocab_of(self, draft: DraftModel) -> HotVocab:
         """How draft ids become target ids: as they are unless overridden."""
@@ -96,10 +84,11 @@ class ModelProposer(Proposer):
     @contract(phase="idle")
     def idle(self) -> DraftState:
         """The state of no requests; where candidates are drawn it has the law of no draws."""
-        none = torch.zeros(0, self.dims["draft_vocab"], device=self.device)
-        roots = torch.zeros(0, dtype=torch.int64, device=self.device)
-        law = self.candidates.root(none, roots, BatchSampling.idle(self.device)).law
-        return replace(DraftState.idle(self.dims, self.device), draft_probs=law)
+        state = DraftState.idle(self.dims, self.device)
+        if not self.drawn:
+            return state
+        law = RootLaw.undrawn(0, self.dims["draft_vocab"], device=self.device)
+        return replace(state, draft_probs=law)
 
     def after_prefill(self, batch: PrefillExtendInput, sampling: BatchSampling) -> DraftState:
         return self.extend.after_prefill(batch, sampling)

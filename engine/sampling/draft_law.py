@@ -48,19 +48,18 @@ class DraftLaw:
         mass = self.probs.sum(dim=-1)
         return (((mass - 1.0).abs() < 1e-3) | (mass == 0.0)).all()
 
+    def mapped(self, move: Callable[[Tensor], Tensor]) -> Self:
+        """The same laws elsewhere: `move` copies rows, takes some or leaves them."""
+        return type(self)(probs=move(self.probs), seal=_SEAL)
+
     def rows(self, index: Int64[Tensor, "bs"]) -> Self:
         """The laws of these requests, in this order."""
-        return type(self)(probs=self.probs[index], seal=_SEAL)
+        return self.mapped(lambda probs: probs[index])
 
     @classmethod
     def merge(cls, laws: Sequence[Self]) -> Self:
         """The laws of several batches, one after the other."""
         return cls(probs=torch.cat([law.probs for law in laws]), seal=_SEAL)
-
-    @classmethod
-    def idle(cls, like: Self) -> Self:
-        """No request's law, with the widths, dtype and device of `like`."""
-        return cls(probs=like.probs[:0], seal=_SEAL)
 
     def copied_into(self, buffer: Tensor) -> Self:
         """This law in the first rows of a static buffer; rows behind it hold no weight.
@@ -92,6 +91,11 @@ class RootLaw(DraftLaw):
     """The law the root's children were drawn from: what a DraftState carries."""
 
     probs: Float32[Tensor, "bs draft_vocab"]
+
+    @classmethod
+    def undrawn(cls, rows: int, vocab: int, *, device: torch.device) -> Self:
+        """Rows from which nothing was drawn: no token of the draft's `vocab` has a weight."""
+        return cls(probs=torch.zeros(rows, vocab, device=device), seal=_SEAL)
 
 
 @carrier

@@ -18,10 +18,11 @@ import engine.carriers as carriers
 from engine.carriers import VerifyRows
 from engine.config import EngineConfig
 from engine.engine import Engine
-from engine.graphs.buffers import DraftStepBuffers, VerifyExtendBuffers
+from engine.graphs.buffers import VerifyExtendBuffers
 from engine.llm import LLM
 from engine.models.pair import tiny_pair
 from engine.observe.watch import watched
+from engine.phases import draft_loop
 from engine.sampling import SamplingParams
 from shapecheck.config import Level
 from tests.bench.patches import Patches
@@ -147,17 +148,12 @@ def extend_buffer_with_the_drafts_hidden(run: Injection) -> None:
     run.tiny(graphs=True)
 
 
-def draft_buffer_with_a_row_for_each_request(run: Injection) -> None:
-    """(max_bs, H) where each of K branches has a row."""
-
-    def bend(buffers: DraftStepBuffers) -> DraftStepBuffers:
-        hidden = buffers.hidden_states
-        assert hidden is not None
-        return replace(buffers, hidden_states=hidden[:: int(str(TREE["topk"]))].contiguous())
-
+def draft_states_with_a_row_a_request(run: Injection) -> None:
+    """(bs, H) where each of K branches has a row: seen when the loop is captured."""
     run.healthy %= BUCKETS
-    run.change(DraftStepBuffers, "allocate", bend)
-    run.tiny(graphs=True, drafting="drawn")
+    topk = int(str(TREE["topk"]))
+    run.change(draft_loop, "_repeated", lambda hidden: hidden[::topk].contiguous())
+    run.drive(run.tiny(graphs=True, drafting="drawn"))
 
 
 def target_fed_without_num_aux(run: Injection) -> None:
@@ -308,7 +304,10 @@ FAULTS: tuple[Fault, ...] = (
         "extend_hidden is 192",
     ),
     _fault(
-        draft_buffer_with_a_row_for_each_request, Level.STRICT, "DraftStepBuffers", "hidden_states"
+        draft_states_with_a_row_a_request,
+        Level.STRICT,
+        "DraftLoop._forward",
+        "hidden_states",
     ),
     _fault(
         target_fed_without_num_aux,

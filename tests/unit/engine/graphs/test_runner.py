@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import Counter
+from dataclasses import fields, replace
 
 import pytest
 import torch
 
-from engine.carriers import VerifyRows
+from engine.carriers import DraftRoots, DraftTree, DrawnRoots, VerifyExtendInput, VerifyRows
 from engine.config import EngineConfig
 from engine.dims import Memory, build_dims
-from engine.graphs.buffers import DraftStepBuffers, VerifyBuffers, VerifyExtendBuffers
+from engine.graphs.buffers import (
+    DraftRootsBuffers,
+    DrawnRootsBuffers,
+    VerifyBuffers,
+    VerifyExtendBuffers,
+)
 from engine.graphs.runner import Bucket, Replayed, Runner
 from engine.models.seeded import tiny_config, tiny_eagle_config
-from engine.sampling import SamplingParams
+from engine.observe.watch import watched
+from engine.phases.draft_loop import DrawnLoop
+from engine.sampling import BatchControls, SamplingParams, TreeLaw, draw_root
 from shapecheck import Dims, ShapeContractError
 
 from ..conftest import SHAPES, tiny
@@ -27,6 +35,19 @@ def dims() -> Dims:
     config = EngineConfig.of(algorithm="eagle3", draft="head", **SHAPES["tree"])
     memory = Memory(req_rows=5, max_context=40, num_slots=100)
     return build_dims(config, target, tiny_eagle_config(target, version="eagle3"), memory)
+
+
+class Names:
+    """How often each span began."""
+
+    def __init__(self) -> None:
+        self.begun: Counter[str] = Counter()
+
+    def begin(self, name: str) -> None:
+        self.begun[name] += 1
+
+    def end(self, name: str, error: BaseException | None) -> None:
+        assert error is None
 
 
 def live(dims: Dims, rows: int) -> VerifyRows:
@@ -96,7 +117,7 @@ def test_outputs_outlive_the_next_replay(dims: Dims) -> None:
 
 def test_buckets_share_no_tensor(dims: Dims) -> None:
     graphs = Replayed(dims=dims, max_requests=4, max_seq_len=40, device=CPU)
-    for kind in (VerifyBuffers, DraftStepBuffers, VerifyExtendBuffers):
+    for kind in (VerifyBuffers, VerifyExtendBuffers):
         runner = graphs.wrap(Seen(), kind)
         assert isinstance(runner, Runner)
         pointers = [
@@ -109,7 +130,7 @@ def test_buckets_share_no_tensor(dims: Dims) -> None:
         assert len(set(pointers)) == len(pointers)
 
 
-@pytest.mark.parametrize("kind", [VerifyBuffers, DraftStepBuffers, VerifyExtendBuffers])
+@pytest.mark.parametrize("kind", [VerifyBuffers, DraftRootsBuffers, VerifyExtendBuffers])
 def test_buffers_have_the_widths_of_dims(kind: type[VerifyBuffers], dims: Dims) -> None:
     buffers = kind.allocate(dims, 3, 40, CPU)
     buffers.check(dims)
@@ -125,15 +146,6 @@ def test_extend_buffers_carry_the_targets_width(dims: Dims) -> None:
     assert "extend_hidden is 192" in str(caught.value)
 
 
-def test_draft_step_buffers_have_a_row_for_every_branch(dims: Dims) -> None:
-    buffers = DraftStepBuffers.allocate(dims, 4, 40, CPU)
-    assert buffers.hidden_states is not None
-    assert buffers.hidden_states.shape == (4 * 3, 32)
-    with pytest.raises(ShapeContractError) as caught:
-        replace(buffers, hidden_states=torch.zeros(4, 32)).check(dims)
-    assert "hidden_states" in str(caught.value)
-
-
 def test_copy_in_refuses_what_does_not_fit(dims: Dims, full: None) -> None:
     buffers = VerifyBuffers.allocate(dims, 2, 40, CPU)
     with pytest.raises(ShapeContractError, match="SHP401"):
@@ -146,26 +158,18 @@ def test_copy_in_refuses_what_does_not_fit(dims: Dims, full: None) -> None:
 
 
 def test_live_rows_of_a_bucket_with_several_rows_a_request(dims: Dims) -> None:
-    """Outputs of K rows a request are cut at K times the live requests."""
-
-    def forward(step: DraftStepBuffers) -> DraftStepBuffers:
-        return replace(step, tail_slots=step.tail_slots.clone())
-
-    bucket = Bucket(forward, DraftStepBuffers.allocate(dims, 4, 40, CPU), 4)
-    small = DraftStepBuffers.allocate(dims, 3, 40, CPU)
+    """Outputs of N rows a request are cut at N times the live requests."""
+    bucket = Bucket(replace, VerifyExtendBuffers.allocate(dims, 4, 40, CPU), 4)
+    small = VerifyExtendBuffers.allocate(dims, 3, 40, CPU)
     assert small.hidden_states is not None
     small.hidden_states += 1
-    out = bucket(_as_live(small), 3)
+    live = VerifyExtendInput(
+        **{item.name: getattr(small, item.name) for item in fields(VerifyExtendInput)}
+    )
+    out = bucket(live, 3)
     assert out.hidden_states is not None
-    assert out.hidden_states.shape == (9, 32)
+    assert out.hidden_states.shape == (3 * 8, 3 * 64)
     assert (out.hidden_states == 1).all()
-
-
-def _as_live(buffers: DraftStepBuffers) -> object:
-    from engine.carriers import DraftStep
-
-    names = DraftStep.__dataclass_fields__
-    return DraftStep(**{name: getattr(buffers, name) for name in names})
 
 
 def test_a_batch_in_every_bucket_is_the_eager_batch() -> None:
@@ -180,3 +184,69 @@ def test_a_batch_in_every_bucket_is_the_eager_batch() -> None:
         llm = tiny("eagle3", graphs=graphs, max_requests=5, prefill_chunk=3, **SHAPES["tree"])
         outputs.append([output.token_ids for output in llm.generate(prompts, params)])
     assert outputs[0] == outputs[1]
+
+
+MIXED = [
+    SamplingParams(max_tokens=9, temperature=0.9, seed=1, ignore_eos=True),
+    SamplingParams(max_tokens=6, temperature=0.0, ignore_eos=True),
+    SamplingParams(max_tokens=12, temperature=0.7, top_k=5, seed=2, ignore_eos=True),
+    SamplingParams(max_tokens=15, temperature=1.1, top_p=0.8, min_p=0.02, seed=3, ignore_eos=True),
+]
+
+
+@pytest.mark.parametrize("shape", ["chain of 4", "tree"])
+def test_drawn_candidates_replayed_are_those_of_the_eager_loop(shape: str) -> None:
+    """Greedy, warm and truncating requests side by side, and each kind alone at the end."""
+    outputs = []
+    for graphs in (False, True):
+        llm = tiny("eagle3", graphs=graphs, drafting="drawn", max_requests=4, **SHAPES[shape])
+        together = llm.generate(["a", "hello", "zzz", "hello world"], MIXED)
+        alone = [llm.generate("what", params)[0] for params in MIXED]
+        outputs.append([output.token_ids for output in (*together, *alone)])
+    assert outputs[0] == outputs[1]
+
+
+@pytest.mark.parametrize(("top_k", "replayed"), [(0, "forward"), (5, "truncating")])
+def test_one_replay_holds_every_step_of_a_drawn_loop(top_k: int, replayed: str) -> None:
+    llm = tiny("eagle3", graphs=True, drafting="drawn", **SHAPES["tree"])
+    grow = llm.engine.scheduler.step.proposer.grow
+    assert isinstance(grow, DrawnLoop)
+    names = Names()
+    with watched(llm.engine.scheduler, names):
+        params = SamplingParams(max_tokens=8, temperature=0.8, top_k=top_k, ignore_eos=True)
+        llm.generate("hello", params)
+    assert names.begun["draft loop replay"] == names.begun["draft decode"] > 0
+    assert names.begun["draft loop forward"] == 0
+    used = getattr(grow, replayed)
+    assert used.buckets[0].outputs is not None, "the other loop was replayed"
+
+
+def test_the_law_of_a_replay_outlives_the_next_one(dims: Dims) -> None:
+    graphs = Replayed(dims=dims, max_requests=2, max_seq_len=40, device=CPU)
+    size, vocab = dims["num_draft_tokens"], dims["draft_vocab"]
+
+    def forward(batch: DrawnRoots) -> DraftTree:
+        nothing = torch.zeros(len(batch.seq_lens), size, dtype=torch.int64)
+        law = TreeLaw.assemble(batch.law, [], nothing)
+        return DraftTree(
+            draft_tokens=nothing,
+            tree_mask=nothing.bool().unsqueeze(2).expand(-1, -1, size),
+            positions=nothing,
+            next_child=nothing,
+            next_sibling=nothing,
+            draft_probs=law,
+            slots=nothing,
+        )
+
+    runner = graphs.wrap(forward, DrawnRootsBuffers)
+    trees = []
+    for seed in (1, 2):
+        controls = BatchControls.of([MIXED[0]], [seed], device=CPU)
+        logits = torch.randn(1, vocab, generator=torch.Generator().manual_seed(seed))
+        _, law = draw_root(logits, controls, torch.zeros(1, dims["topk"]).double())
+        roots = DraftRootsBuffers.allocate(dims, 1, 40, CPU)
+        live = DraftRoots(**{item.name: getattr(roots, item.name) for item in fields(DraftRoots)})
+        trees.append((runner(DrawnRoots(roots=live, law=law, controls=controls)), law))
+    for tree, law in trees:
+        assert tree.draft_probs is not None
+        assert torch.equal(tree.draft_probs.probs, law.probs[:, None].expand(-1, size, -1))

@@ -65,8 +65,9 @@ def test_filter_merge_idle_and_buffers_keep_the_law(controls, logits):
     assert torch.equal(law.probs, root.probs.unsqueeze(1).expand(2, 3, 5))
     back = RootLaw.merge([root.rows(torch.tensor([1])), root.rows(torch.tensor([0]))])
     assert torch.equal(back.probs, root.probs.flip(0))
-    idle = RootLaw.idle(root)
+    idle = RootLaw.undrawn(0, 5, device=CPU)
     assert (idle.probs.shape, idle.probs.dtype) == ((0, 5), torch.float32)
+    assert torch.equal(RootLaw.merge([root, idle]).probs, root.probs)
     buffer = torch.ones(4, 3, 5)
     padded = law.copied_into(buffer)
     assert padded.probs is buffer
