@@ -226,11 +226,11 @@ def test_the_law_of_a_replay_outlives_the_next_one(dims: Dims) -> None:
     size, vocab = dims["num_draft_tokens"], dims["draft_vocab"]
 
     def forward(batch: DrawnRoots) -> DraftTree:
-        nothing = torch.zeros(len(batch.seq_lens), size, dtype=torch.int64)
+        nothing = torch.zeros(len(batch.roots.seq_lens), size, dtype=torch.int64)
         law = TreeLaw.assemble(batch.law, [], nothing)
         return DraftTree(
             draft_tokens=nothing,
-            tree_mask=nothing.bool().unsqueeze(2).expand(-1, -1, size),
+            tree_mask=torch.zeros(*nothing.shape, size, dtype=torch.bool),
             positions=nothing,
             next_child=nothing,
             next_sibling=nothing,
