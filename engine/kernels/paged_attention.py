@@ -235,7 +235,9 @@ def _depth(block_n: int, width: int, columns: int, programs: int) -> tuple[int, 
     if columns == BLOCK_Y:
         return BLOCK_Y, 4 if block_n in (32, 64) or width <= 64 else 8, 2
     if block_n <= 16:
-        return BLOCK_Y, 2, 7 if columns > 1024 else 5
+        if columns <= 1024:
+            return BLOCK_Y, 2, 5
+        return BLOCK_Y, 1 if width <= 64 else 2, 7
     if columns == 2 * BLOCK_Y:
         return (columns, 4, 5) if block_n <= 32 else (BLOCK_Y, 4, 5)
     if block_n <= 32:

@@ -1,9 +1,9 @@
 """tiles: which kernel and which cut a linear product of a few rows gets.
 
 The tables hold what was fastest on one H200 for the Llama-8B and Llama-1B shapes: for few tokens
-measured inside whole decode steps (tests/bench/gpu_step.py), because a cut that wins alone can
-starve its neighbour; for up to 32, 64 and 128 tokens one product at a time, weights rotated. Other
-shapes get the cut that was best most often.
+measured inside whole decode steps, because a cut that wins alone can starve its neighbour; for 64
+and 128 tokens one product at a time, weights rotated. Other shapes get the cut that was best most
+often.
 
 I inputs   O outputs (gate and up counted together)
 """
@@ -58,15 +58,15 @@ _ONE_TOKEN: dict[tuple[int, int], RowTile] = {
 }
 _FEW_TOKENS: dict[tuple[int, int], StreamTile] = {
     (6144, 4096): _stream(16, 64, 4, 5, 2),
-    (4096, 4096): _stream(16, 128, 2, 5),
-    (28672, 4096): _stream(16, 128, 4, 3),
+    (4096, 4096): _stream(16, 128, 2, 8),
+    (28672, 4096): _stream(16, 128, 4, 4),
     (4096, 14336): _stream(16, 128, 4, 5),
     (128256, 4096): _stream(32, 64, 4, 5),
-    (3072, 2048): _stream(16, 64, 4, 6),
-    (2048, 2048): _stream(16, 64, 4, 5, 2),
-    (16384, 2048): _stream(16, 64, 4, 5, 2),
+    (3072, 2048): _stream(16, 128, 4, 4),
+    (2048, 2048): _stream(16, 128, 2, 6, 2),
+    (16384, 2048): _stream(16, 128, 2, 6, 2),
     (2048, 8192): _stream(16, 64, 4, 6),
-    (128256, 2048): _stream(32, 64, 4, 5),
+    (128256, 2048): _stream(16, 128, 2, 6, 2),
 }
 _WIDE: dict[tuple[int, int], dict[int, WideTile]] = {
     (6144, 4096): {32: _wide(64, 128, 4, 3), 64: _wide(64, 64, 2, 5)},
@@ -74,7 +74,7 @@ _WIDE: dict[tuple[int, int], dict[int, WideTile]] = {
         32: _wide(128, 64, 4, 6), 64: _wide(64, 128, 2, 4), 128: _wide(64, 128, 2, 4),
     },
     (28672, 4096): {
-        32: _wide(64, 64, 1, 5, rows=56), 64: _wide(64, 64, 1, 4, rows=56),
+        32: _wide(64, 128, 1, 4, rows=56), 64: _wide(64, 64, 1, 4, rows=56),
         128: _wide(128, 64, 1, 4, warps=8),
     },
     (4096, 14336): {
@@ -82,7 +82,7 @@ _WIDE: dict[tuple[int, int], dict[int, WideTile]] = {
     },
     (128256, 4096): {32: _wide(64, 128, 1, 3), 64: _wide(128, 64, 1, 6)},
     (3072, 2048): {
-        32: _wide(64, 64, 8, 5), 64: _wide(64, 128, 2, 4), 128: _wide(64, 128, 2, 4),
+        32: _wide(64, 64, 2, 8), 64: _wide(64, 128, 2, 4), 128: _wide(64, 128, 2, 4),
     },
     (2048, 2048): {
         32: _wide(128, 64, 8, 6), 64: _wide(64, 128, 4, 4), 128: _wide(64, 64, 4, 5),
@@ -91,7 +91,7 @@ _WIDE: dict[tuple[int, int], dict[int, WideTile]] = {
         32: _wide(64, 128, 1, 3), 64: _wide(64, 64, 1, 5), 128: _wide(64, 64, 1, 5),
     },
     (2048, 8192): {
-        32: _wide(64, 128, 8, 4), 64: _wide(64, 128, 4, 4), 128: _wide(64, 128, 4, 4),
+        32: _wide(64, 64, 4, 8), 64: _wide(64, 128, 4, 4), 128: _wide(64, 128, 4, 4),
     },
     (128256, 2048): {32: _wide(64, 64, 1, 5), 64: _wide(64, 64, 1, 5)},
 }  # fmt: skip
