@@ -4,7 +4,8 @@ Programmatic dependent launch lets a kernel start while the one before it still 
 keep that safe, and every kernel of this package follows them: it releases its successor at once, it
 waits before it reads or writes anything another kernel of the same forward touches, and the first
 kernel of a forward is launched unchained, so that everything older (plans, tables, the cached
-prefix) is complete.
+prefix) is complete. An operation of torch's releases nobody: what is chained behind it starts when
+it is done.
 """
 
 import functools

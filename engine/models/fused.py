@@ -260,15 +260,18 @@ class FusedLM(CausalLM):
             return self._wide_logits(rows_TH)
         out_TV = torch.empty(tokens, len(weight_VH), device=rows_TH.device)
         tile = self._choose(Product.HEAD, weight_VH, tokens)
-        # Unchained: the rows may come from any torch operation, gathered ones from commit.
-        return linear_rows(rows_TH.contiguous(), weight_VH, tile=tile, out_TO=out_TV)
+        return linear_rows(
+            rows_TH.contiguous(), weight_VH, tile=tile, out_TO=out_TV, chained=overlaps()
+        )
 
     def _wide_logits(self, rows_TH: Tensor) -> Tensor:
         weight_VH = self.head.weight_VH
         tile = self._wide_tile(Product.HEAD, weight_VH, len(rows_TH))
         if tile is not None:
             out_STV = torch.empty(1, len(rows_TH), len(weight_VH), device=rows_TH.device)
-            return wide_rows(rows_TH.contiguous(), weight_VH, tile=tile, out_STO=out_STV)[0]
+            return wide_rows(
+                rows_TH.contiguous(), weight_VH, tile=tile, out_STO=out_STV, chained=overlaps()
+            )[0]
         if weight_VH.is_cuda and weight_VH.itemsize == 2:
             return torch.mm(rows_TH, weight_VH.T, out_dtype=torch.float32)
         return super().logits(rows_TH)
