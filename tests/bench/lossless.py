@@ -5,7 +5,8 @@ python -m tests.bench.lossless --json lossless.json
 A model of random weights drafts for itself, so that most drafts are accepted and every verify row
 counts. In the batch-invariant mode tokens and log-probabilities have to be equal bit for bit. In
 the default mode a row's sums depend on its batch: runs may part, but only at a tie, where the two
-best tokens lie nearer than the log-probabilities of the two runs have differed before.
+best tokens lie nearer than both together may move: a log-probability moves as far as the two runs
+have differed.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ class Parting:
 
     @property
     def is_tie(self) -> bool:
-        """Whether noise alone may have turned the choice."""
-        return self.gap <= self.noise
+        """Whether noise alone may have turned the choice: either of the two may move by it."""
+        return self.gap <= 2 * self.noise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
