@@ -5,7 +5,7 @@ of all later axes are those of the live carrier, from the same Dims.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 import torch
 from jaxtyping import Bool, Float, Float32, Int32, Int64
@@ -14,8 +14,6 @@ from torch import Tensor
 from engine.carriers import DraftRoots, DrawnRoots, VerifyExtendInput, VerifyRows
 from engine.sampling import BatchControls, RootLaw, SamplingParams
 from shapecheck import Dims, contract, dtype, graph_buffers, ids
-
-_PADDING = SamplingParams(temperature=0.0)
 
 
 @graph_buffers(live=VerifyRows)
@@ -100,11 +98,14 @@ class DraftRootsBuffers:
 class DrawnRootsBuffers:
     """The same where candidates are drawn: also the law of the first ones, and what each request
     asks of the next.
+
+    The flags of a graph's controls are those of its padding: `asked` for as much as it can do.
     """
 
     roots: DraftRootsBuffers
     law: RootLaw
     controls: BatchControls
+    asked: ClassVar[SamplingParams] = SamplingParams(temperature=1.0)
 
     @classmethod
     @contract(phase="draft_decode")
@@ -113,14 +114,20 @@ class DrawnRootsBuffers:
         return cls(
             roots=DraftRootsBuffers.allocate(dims, rows, max_seq_len, device),
             law=RootLaw.undrawn(rows, dims["draft_vocab"], device=device),
-            controls=BatchControls.of([_PADDING] * rows, [0] * rows, device=device),
+            controls=BatchControls.of([cls.asked] * rows, [0] * rows, device=device),
         )
 
     def pad(self, live: int) -> None:
-        """Rows from `live` on are padding: greedy, and below them nothing was drawn."""
+        """Rows from `live` on are padding; what they draw, from whichever law, nobody reads."""
         self.roots.pad(live)
-        self.law.probs[live:].zero_()
-        self.controls.temperature[live:].zero_()
+
+
+@graph_buffers(live=DrawnRoots)
+@dataclass(slots=True, kw_only=True)
+class TruncatingRootsBuffers(DrawnRootsBuffers):
+    """For batches in which some request has a top-k, top-p or min-p: those sort every law."""
+
+    asked: ClassVar[SamplingParams] = SamplingParams(temperature=1.0, top_p=0.5)
 
 
 @graph_buffers(live=VerifyExtendInput)

@@ -121,10 +121,9 @@ class Runner(Generic[Live, Out]):
 
 
 def _tensors(outputs: object) -> list[Tensor]:
-    """Of a carrier's fields; a law's is in the law."""
-    found: list[Tensor] = []
-    _mapped(outputs, lambda out: found.append(out) or out)
-    return found
+    values = [getattr(outputs, item.name) for item in dataclasses.fields(outputs)]  # type: ignore[arg-type]
+    values = [value.probs if isinstance(value, DraftLaw) else value for value in values]
+    return [value for value in values if isinstance(value, Tensor)]
 
 
 def _mapped(outputs: Out, move: Callable[[Tensor], Tensor]) -> Out:
@@ -135,4 +134,6 @@ def _mapped(outputs: Out, move: Callable[[Tensor], Tensor]) -> Out:
             moved[item.name] = value.mapped(move)
         elif isinstance(value, Tensor):
             moved[item.name] = move(value)
+        else:
+            assert not dataclasses.is_dataclass(value), f"{item.name} would outlive its replay"
     return dataclasses.replace(outputs, **moved)  # type: ignore[type-var]

@@ -1,11 +1,10 @@
 """launch: the few device functions by which consecutive kernels overlap.
 
 Programmatic dependent launch lets a kernel start while the one before it still runs. Three rules
-keep that safe, and every kernel of this package follows them: it releases its successor at once, it
-waits before it reads or writes anything another kernel of the same forward touches, and the first
-kernel of a forward is launched unchained, so that everything older (plans, tables, the cached
-prefix) is complete. An operation of torch's releases nobody: what is chained behind it starts when
-it is done.
+keep that safe, and every kernel of a forward follows them, its head included: it releases its
+successor at once; before it waits it reads only weights, and what is complete since the forward's
+first kernel (plans, tables, the cached prefix); and that one is launched unchained, after all that
+is older. Stores come after the wait, so no memory is written that an older kernel still reads.
 """
 
 import functools

@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from engine.kernels.launch import overlaps, release_successor, wait_for_producers
+from engine.kernels.launch import release_successor, wait_for_producers
 
 BLOCK_V = 2048
 
@@ -100,7 +100,7 @@ def topk_softmax(logits_TV: Tensor, k: int, *, chained: bool = False) -> tuple[T
 
 def choose_children(logits_RV: Tensor, *, topk: int) -> tuple[Tensor, Tensor]:
     """engine.sampling.choose_children: the candidates of every row of a frontier."""
-    return topk_softmax(logits_RV.contiguous(), topk, chained=overlaps())
+    return topk_softmax(logits_RV.contiguous(), topk)
 
 
 def topk_softmax_reference(logits_TV: Tensor, k: int) -> tuple[Tensor, Tensor]:

@@ -13,6 +13,7 @@ from engine.phases.draft_loop import ChosenLoop, DraftLoop, DrawnLoop
 from engine.phases.verify import Verify
 from engine.scheduler.scheduler import Scheduler
 
+_Forwards = Verify | ChosenLoop | DrawnLoop | DraftLoop | DraftExtend
 # What the forwards of a phase are called, by the attributes that hold them.
 _NAMES: Mapping[type, Mapping[str, str]] = {
     Verify: {"forward": "verify"},
@@ -32,11 +33,9 @@ def watched(scheduler: Scheduler, *watchers: Watcher) -> Iterator[None]:
     """
     metrics = scheduler.metrics
     before = metrics.watchers
-    # A proposer may hold a loop under two names.
-    phases = {id(phase): phase for phase in _with_forwards(scheduler)}.values()
     forwards = [
         (phase, attribute, name, getattr(phase, attribute))
-        for phase in phases
+        for phase in _with_forwards(scheduler)
         for attribute, name in _NAMES[type(phase)].items()
     ]
     metrics.watchers = (*before, *watchers)
@@ -50,12 +49,12 @@ def watched(scheduler: Scheduler, *watchers: Watcher) -> Iterator[None]:
             setattr(phase, attribute, forward)
 
 
-def _with_forwards(scheduler: Scheduler) -> list[object]:
+def _with_forwards(scheduler: Scheduler) -> list[_Forwards]:
     phases: list[object] = []
     for step in (scheduler.step, scheduler.narrow):
         if step is not None:
             phases += [step.verify, *vars(step.proposer).values()]
-    return [phase for phase in phases if type(phase) in _NAMES]
+    return [phase for phase in phases if isinstance(phase, _Forwards)]
 
 
 def _told(

@@ -8,7 +8,6 @@ V draft vocabulary
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Self
 
 import torch
@@ -16,7 +15,11 @@ from torch import Tensor
 
 from engine.attention.base import AttentionBackend, Block
 from engine.carriers import DraftRoots, DraftStep, DraftTree, DrawnRoots, StepRows
-from engine.graphs.buffers import DraftRootsBuffers, DrawnRootsBuffers
+from engine.graphs.buffers import (
+    DraftRootsBuffers,
+    DrawnRootsBuffers,
+    TruncatingRootsBuffers,
+)
 from engine.graphs.runner import Graphs
 from engine.kv.table import RequestTable
 from engine.models.base import DraftModel
@@ -75,7 +78,7 @@ class DraftLoop:
         self.shift = shift
         self.vocab = vocab
         self.candidates = candidates
-        # Every step has the tail of the last one, so that one graph serves all of them.
+        # Every step has the tail of the last one, so that one kernel serves all of them.
         self.tail = (dims["num_steps"] - 1) * dims["topk"]
 
     def __call__(
@@ -176,8 +179,8 @@ class ChosenLoop:
 
 
 class DrawnLoop:
-    """The same of drawn candidates. Top-k, top-p and min-p sort every law, so a batch in which no
-    request asks for them has a forward without."""
+    """The same of drawn candidates; a batch in which no request truncates its law has a forward of
+    its own, without the sort."""
 
     def __init__(
         self,
@@ -192,17 +195,17 @@ class DrawnLoop:
 
     @classmethod
     def of(cls, loop: DraftLoop, graphs: Graphs) -> Self:
-        """Flags are the same in every replay: parameters are tensors, and greedy is one of them."""
+        """Two forwards, which differ in what their buffers are asked for."""
 
-        def wrapped(truncates: bool) -> Callable[[DrawnRoots], DraftTree]:
-            def forward(batch: DrawnRoots) -> DraftTree:
-                controls = replace(batch.controls, all_greedy=False, truncates=truncates)
-                sampling = BatchSampling(controls=controls, counts=None)
-                return loop(batch.roots, sampling, batch.law)
+        def forward(batch: DrawnRoots) -> DraftTree:
+            sampling = BatchSampling(controls=batch.controls, counts=None)
+            return loop(batch.roots, sampling, batch.law)
 
-            return graphs.wrap(forward, DrawnRootsBuffers)
-
-        return cls(dims=loop.dims, forward=wrapped(False), truncating=wrapped(True))
+        return cls(
+            dims=loop.dims,
+            forward=graphs.wrap(forward, DrawnRootsBuffers),
+            truncating=graphs.wrap(forward, TruncatingRootsBuffers),
+        )
 
     def __call__(
         self, roots: DraftRoots, sampling: BatchSampling, law: RootLaw | None

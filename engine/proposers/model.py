@@ -33,7 +33,7 @@ class ModelProposer(Proposer):
         super().__init__(parts)
         assert parts.draft is not None, "this algorithm needs a draft model"
         assert parts.attention is not None, "this algorithm needs a pool for its draft"
-        self.drawn = drawn = parts.config.drafting == "drawn"
+        drawn = parts.config.drafting == "drawn"
         topk = parts.dims["topk"]
         vocab = self.vocab_of(parts.draft)
         self.candidates = (Drawn if drawn else Chosen)(topk, parts.ops)
@@ -85,7 +85,7 @@ class ModelProposer(Proposer):
     def idle(self) -> DraftState:
         """The state of no requests; where candidates are drawn it has the law of no draws."""
         state = DraftState.idle(self.dims, self.device)
-        if not self.drawn:
+        if not isinstance(self.candidates, Drawn):
             return state
         law = RootLaw.undrawn(0, self.dims["draft_vocab"], device=self.device)
         return replace(state, draft_probs=law)

@@ -1,4 +1,5 @@
 """DraftLaw: the law a draft token was really drawn from, made only by the sampler that drew it.
+The one exception says that nothing was drawn.
 
 Children of one node are drawn WITHOUT replacement: the second child from the first one's law with
 that child's weight removed, and so on. Only the first law is kept, verification repeats the
@@ -94,7 +95,7 @@ class RootLaw(DraftLaw):
 
     @classmethod
     def undrawn(cls, rows: int, vocab: int, *, device: torch.device) -> Self:
-        """Rows from which nothing was drawn: no token of the draft's `vocab` has a weight."""
+        """Rows from which nothing was drawn (idle, padding): no token of `vocab` has a weight."""
         return cls(probs=torch.zeros(rows, vocab, device=device), seal=_SEAL)
 
 

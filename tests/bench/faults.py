@@ -149,8 +149,7 @@ def extend_buffer_with_the_drafts_hidden(run: Injection) -> None:
 
 
 def draft_states_with_a_row_a_request(run: Injection) -> None:
-    """(bs, H) where each of K branches has a row: seen when the loop is captured."""
-    run.healthy %= BUCKETS
+    """(bs, H) where each of K branches has a row: on CUDA seen before the loop is captured."""
     topk = int(str(TREE["topk"]))
     run.change(draft_loop, "_repeated", lambda hidden: hidden[::topk].contiguous())
     run.drive(run.tiny(graphs=True, drafting="drawn"))

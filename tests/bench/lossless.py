@@ -37,7 +37,7 @@ DRAFTED = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parting:
-    """Where two runs of a request part: nats between its two best tokens, and the noise so far."""
+    """Where two runs of a request part: nats between its two best tokens, and the runs' noise."""
 
     request: int
     position: int

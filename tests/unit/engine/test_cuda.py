@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from engine.sampling import SamplingParams
@@ -36,3 +38,25 @@ def test_bfloat16_runs(algorithm: str, drafting: str) -> None:
     outputs = llm.generate(PROMPTS, PARAMS["warm"])
     assert [len(output.token_ids) for output in outputs] == [24, 24, 24]
     assert slots_add_up(llm)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "dtype"), [("eagle3", "float32"), ("standalone", "bfloat16")]
+)
+@pytest.mark.parametrize("shape", ["chain of 4", "tree"])
+def test_a_captured_drawn_loop_draws_what_the_eager_one_draws(
+    shape: str, algorithm: str, dtype: str
+) -> None:
+    """Greedy, warm and truncating requests side by side, then each kind alone."""
+    mixed = [PARAMS["greedy"], replace(PARAMS["warm"], top_p=1.0), PARAMS["warm"]]
+    outputs = []
+    for graphs in (False, True):
+        llm = tiny(
+            algorithm, device="cuda", dtype=dtype, drafting="drawn", graphs=graphs,
+            batch_invariant=dtype == "bfloat16", **SHAPES[shape],
+        )  # fmt: skip
+        together = llm.generate(PROMPTS, mixed)
+        alone = [llm.generate("zzz", params)[0] for params in mixed]
+        outputs.append([output.token_ids for output in (*together, *alone)])
+        assert slots_add_up(llm)
+    assert outputs[0] == outputs[1]

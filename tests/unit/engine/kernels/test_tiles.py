@@ -4,7 +4,7 @@ import pytest
 
 from engine.kernels.row_tile import RowTile
 from engine.kernels.stream_tile import SHARED_BYTES, StreamTile
-from engine.kernels.tiles import Product, choose_tile, choose_wide
+from engine.kernels.tiles import FEW_TOKENS, Product, choose_tile, choose_wide
 from engine.kernels.wide_rows import WIDEST_TILE
 
 SIZES = [
@@ -34,6 +34,13 @@ def test_tile_divides_its_matrix(
         assert 2 * slots * tile.chunk * (tile.outputs + tile.block_t) <= SHARED_BYTES
     if product is Product.QKV:
         assert width % tile.outputs == 0
+
+
+@pytest.mark.parametrize(("sizes", "tile"), FEW_TOKENS.items())
+def test_as_many_slots_as_the_table_says(sizes: tuple[int, int], tile: StreamTile) -> None:
+    """Eight tokens, which the cuts were chosen with, leave room for all of them."""
+    assert tile.for_tokens(8) == tile
+    assert tile.fits(sizes[1], sizes[0] // 2)
 
 
 def test_invariant_tiles_ignore_how_many_tokens_there_are() -> None:
