@@ -79,9 +79,11 @@ def _read_tensor(base: Tensor, attribute: str) -> Value:
         return Shape(base)
     if attribute == "dtype":
         return base.dtype or UNKNOWN
-    if attribute in ("T", "mT"):
+    if attribute == "T":
+        return Tensor(base.dims and base.dims[::-1], dtype=base.dtype)
+    if attribute == "mT":
         if base.dims is not None and len(base.dims) >= 2:
-            return Tensor((*base.dims[:-2], base.dims[-1], base.dims[-2]), None, base.dtype)
+            return Tensor((*base.dims[:-2], base.dims[-1], base.dims[-2]), dtype=base.dtype)
         return Tensor(dtype=base.dtype)
     if attribute == "data":
         return base

@@ -17,6 +17,7 @@ from shapecheck.static.operators.apply import apply
 from shapecheck.static.operators.layers import LAYERS, call_layer, make_layer
 from shapecheck.static.operators.table import operator_of
 from shapecheck.static.owners import is_model_call
+from shapecheck.static.shapes import axes_as_values
 from shapecheck.static.stores import store_attribute
 from shapecheck.static.symbols import Ownership
 from shapecheck.static.unions import combine, lift, union
@@ -34,6 +35,7 @@ from shapecheck.static.values import (
     Plain,
     Sequence,
     Shape,
+    Tensor,
     Union,
     Unknown,
     Value,
@@ -64,7 +66,7 @@ def evaluate_call(frame: Frame, node: ast.Call) -> Value:
             if isinstance(value, Sequence):
                 arguments.extend(value.items)
             elif isinstance(value, Shape) and value.tensor.dims is not None:
-                arguments.extend(axis or UNKNOWN for axis in value.tensor.dims)
+                arguments.extend(axes_as_values(value.tensor.dims))
             else:
                 # How many it stands for is not known, so neither is where the next ones go.
                 complete = False
@@ -166,12 +168,18 @@ def _call(
             lambda given: call_layer(frame, callee, given[0], node), *inputs, under=frame.guards
         )
     if isinstance(callee, External):
-        return _external(frame, callee, arguments, keywords, node)
+        made = _external(frame, callee, arguments, keywords, node)
+        # Behind a star whose length is not known there may be more axes.
+        return made if complete else lift(_of_unknown_shape, made)
     if isinstance(callee, Unknown):
         name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
         if callee.owned is not None and (is_model_call(name) or not name):
             return Unknown(callee.owned)
     return UNKNOWN
+
+
+def _of_unknown_shape(made: Plain) -> Value:
+    return Tensor(dtype=made.dtype) if isinstance(made, Tensor) else made
 
 
 def _call_instance(

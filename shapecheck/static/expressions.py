@@ -24,6 +24,7 @@ from shapecheck.static.operators.joining import matmul
 from shapecheck.static.operators.meetings import broadcast
 from shapecheck.static.operators.selection import index_tensor
 from shapecheck.static.ranks import note_axis, note_ranked
+from shapecheck.static.shapes import axes_as_values, cut_shape, literal_int
 from shapecheck.static.symbols import SizePoly, bounded
 from shapecheck.static.unions import combine, join, lift, union
 from shapecheck.static.values import (
@@ -78,6 +79,8 @@ def _sequence(frame: Frame, node: ast.Tuple | ast.List) -> Value:
     for item in node.elts:
         if isinstance(item, ast.Starred):
             value = evaluate(frame, item.value)
+            if isinstance(value, Shape) and value.tensor.dims is not None:
+                value = Sequence(axes_as_values(value.tensor.dims))
             if not isinstance(value, Sequence):
                 return UNKNOWN
             items.extend(value.items)
@@ -269,6 +272,8 @@ def _item(frame: Frame, base: Plain, index: Value, node: ast.Subscript) -> Value
     if isinstance(base, Tensor):
         return index_tensor(frame, base, node.slice, index)
     if isinstance(base, Shape):
+        if isinstance(node.slice, ast.Slice):
+            return cut_shape(frame, base, node.slice)
         position = literal_int(index)
         axis = base.tensor.axis(position) if position is not None else None
         if axis is None and position is not None and position > 0 and base.tensor.dims is None:
@@ -290,13 +295,6 @@ def _item(frame: Frame, base: Plain, index: Value, node: ast.Subscript) -> Value
             Alternative(one.value) for choice in base.choices for one in alternatives(choice)
         )
     return Unknown(base.owned) if isinstance(base, Unknown) else UNKNOWN
-
-
-def literal_int(value: Value) -> int | None:
-    """The integer of a literal, else None."""
-    if isinstance(value, Const) and isinstance(value.value, int):
-        return int(value.value)
-    return None
 
 
 def _named(frame: Frame, node: ast.NamedExpr) -> Value:

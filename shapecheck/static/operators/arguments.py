@@ -36,6 +36,26 @@ _SAME_DTYPE = {
 _CASTS = {**_SAME_DTYPE, "bool": "bool", "bfloat16": "bfloat16"}
 # Sums and products of these are int64.
 _NARROW = frozenset(["bool", "uint8", "int8", "int16", "int32"])
+WHOLE_DTYPES = _NARROW | {"int64"}
+# What they make of whole numbers has the default float type, and of truth values a number's.
+_OF_REALS = frozenset(
+    [
+        "exp",
+        "log",
+        "log2",
+        "log1p",
+        "sqrt",
+        "rsqrt",
+        "sigmoid",
+        "tanh",
+        "logsumexp",
+        "mean",
+        "norm",
+        "std",
+        "var",
+    ]
+)
+_OF_NUMBERS = frozenset(["abs", "neg", "clamp", "clamp_min", "clamp_max", "sign"])
 _WIDENS = frozenset(["sum", "prod", "cumsum", "cumprod"])
 
 
@@ -90,8 +110,13 @@ def cast_dtype(source: Tensor, name: str, rest: Arguments, keywords: Keywords) -
             stated = one.dtype if isinstance(one, Tensor) else dtype_argument(one)
             if stated is not None:
                 return stated
-    if name in _WIDENS and source.dtype is not None and source.dtype.name in _NARROW:
-        return DType("int64")
+    if source.dtype is not None:
+        if name in _WIDENS and source.dtype.name in _NARROW:
+            return DType("int64")
+        if name in _OF_REALS and source.dtype.name in WHOLE_DTYPES:
+            return None
+        if name in _OF_NUMBERS and source.dtype.name == "bool":
+            return None
     return source.dtype
 
 

@@ -9,7 +9,7 @@ from shapecheck.static.machine import Frame
 from shapecheck.static.operators.arguments import Arguments, Keywords, cast_dtype
 from shapecheck.static.operators.meetings import broadcast, fill, meet
 from shapecheck.static.operators.table import Operator
-from shapecheck.static.values import UNKNOWN, Tensor, Unknown, Value
+from shapecheck.static.values import UNKNOWN, DType, Tensor, Unknown, Value
 
 _KEEPS_VALUES = frozenset(
     ["to", "cuda", "cpu", "long", "int", "contiguous", "clone", "detach", "pin_memory"]
@@ -21,7 +21,7 @@ def same(frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: 
     if not isinstance(source, Tensor):
         return source
     name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-    dtype = cast_dtype(source, name, args[1:], keywords)
+    dtype = DType(op.dtype) if op.dtype else cast_dtype(source, name, args[1:], keywords)
     total = source.total if name in _KEEPS_VALUES else None
     if dtype is source.dtype and total is source.total:
         return source

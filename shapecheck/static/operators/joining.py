@@ -7,7 +7,7 @@ import ast
 from shapecheck.dims.expr import Poly
 from shapecheck.static.machine import Frame
 from shapecheck.static.operators.arguments import Arguments, Keywords, dim_argument, tensor_of
-from shapecheck.static.operators.meetings import meet
+from shapecheck.static.operators.meetings import broadcast_axes, meet
 from shapecheck.static.operators.table import Operator
 from shapecheck.static.ranks import note_joined
 from shapecheck.static.symbols import SizePoly, Step
@@ -99,9 +99,13 @@ def matmul(frame: Frame, left: Plain, right: Plain, node: ast.expr) -> Value:
     inner, outer = left.axis(-1), right.axis(-2)
     if inner is not None and outer is not None:
         meet(frame, "matmul", Tensor((inner,)), Tensor((outer,)), node)
-    if left.dims is None or right.dims is None or len(right.dims) < 2:
-        return Tensor(None, right.axis(-1))
-    return Tensor((*left.dims[:-1], right.dims[-1]), dtype=left.dtype)
+    if left.dims is None or right.dims is None:
+        is_vector = right.dims is not None and len(right.dims) < 2
+        return Tensor(None, None if is_vector else right.axis(-1))
+    # A vector's one axis is summed over and gone.
+    rows, columns = left.dims[-2:-1], right.dims[-1:] if len(right.dims) > 1 else ()
+    stack = broadcast_axes(left.dims[:-2], right.dims[:-2])
+    return Tensor((*stack, *rows, *columns), dtype=left.dtype)
 
 
 def matmul_rule(

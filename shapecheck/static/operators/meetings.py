@@ -8,12 +8,13 @@ from dataclasses import replace
 from shapecheck.static.facts import EqualityTest, Meeting
 from shapecheck.static.guards import hangs_on_mode, single_branch
 from shapecheck.static.machine import Frame
-from shapecheck.static.operators.arguments import axis_of
+from shapecheck.static.operators.arguments import WHOLE_DTYPES, axis_of
 from shapecheck.static.ranks import note_ranked
 from shapecheck.static.symbols import bounded
 from shapecheck.static.values import UNKNOWN, Axis, Const, DType, Plain, Size, Tensor, Value
 from shapecheck.static.wording import wording
 
+_DIVISIONS = frozenset(["div", "true_divide"])
 _COMPARISONS = {"compare", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or"}
 
 
@@ -27,19 +28,39 @@ def broadcast(frame: Frame, operator: str, left: Plain, right: Plain, node: ast.
         if operator in _COMPARISONS:
             return Tensor(left.dims, left.last, DType("bool"))
         if isinstance(right, Const | Size):
-            return replace(left, total=_scaled(operator, left, right))
+            dtype = left.dtype if _keeps_dtype(operator, left, right) else None
+            return replace(left, dtype=dtype, total=_scaled(operator, left, right))
         # What is not known may be a tensor of a wider type.
         return Tensor(left.dims, left.last, None, left.owned)
     meet(frame, operator, left, right, node)
     dtype = DType("bool") if operator in _COMPARISONS else None
     if left.dims is None or right.dims is None:
-        return Tensor(None, left.axis(-1) or right.axis(-1), dtype)
-    longer, shorter = sorted((left.dims, right.dims), key=len, reverse=True)
+        return Tensor(None, broadcast_axis(left.axis(-1), right.axis(-1)), dtype)
+    return Tensor(broadcast_axes(left.dims, right.dims), dtype=dtype)
+
+
+def _keeps_dtype(operator: str, left: Tensor, right: Const | Size) -> bool:
+    """Whether a number leaves the dtype as it is: not a fraction an integer's, nor any a bool's."""
+    if left.dtype is None or left.dtype.name not in WHOLE_DTYPES:
+        return True
+    fraction = isinstance(right, Const) and isinstance(right.value, float)
+    return left.dtype.name != "bool" and not fraction and operator not in _DIVISIONS
+
+
+def broadcast_axes(left: tuple[Axis, ...], right: tuple[Axis, ...]) -> tuple[Axis, ...]:
+    """The axes of what two shapes that fit each other make together."""
+    longer, shorter = sorted((left, right), key=len, reverse=True)
     kept = list(longer)
     for offset in range(1, len(shorter) + 1):
-        mine, theirs = longer[-offset], shorter[-offset]
-        kept[-offset] = theirs if mine is None or mine.poly.as_int() == 1 else mine
-    return Tensor(tuple(kept), dtype=dtype)
+        kept[-offset] = broadcast_axis(longer[-offset], shorter[-offset])
+    return tuple(kept)
+
+
+def broadcast_axis(mine: Axis, theirs: Axis) -> Axis:
+    """What two axes become that fit each other: one of literally 1 says nothing of the result."""
+    if mine is None:
+        return theirs if theirs is not None and theirs.poly.as_int() != 1 else None
+    return theirs if mine.poly.as_int() == 1 else mine
 
 
 def _scaled(operator: str, offsets: Tensor, by: Const | Size) -> Axis:

@@ -9,6 +9,7 @@ from shapecheck.static.facts import Slice
 from shapecheck.static.guards import hangs_on_mode
 from shapecheck.static.machine import Frame
 from shapecheck.static.operators.arguments import Arguments, Keywords, dim_argument, tensor_of
+from shapecheck.static.operators.meetings import broadcast_axes
 from shapecheck.static.operators.table import Operator
 from shapecheck.static.values import UNKNOWN, Axis, Const, Sequence, Size, Tensor, Value
 
@@ -45,20 +46,21 @@ def index_tensor(frame: Frame, base: Tensor, node: ast.expr, index: Value) -> Va
     if len(values) != len(parts):
         values = [UNKNOWN] * len(parts)
     if base.dims is None:
-        plain_prefix = len(parts) == 1 and not _is_none(parts[0])
-        keeps = plain_prefix or _is_ellipsis_slice(parts)
+        plain_prefix = len(parts) == 1 and not _is_none(parts[0]) and not _is_mask(values[0])
+        keeps = plain_prefix or _is_ellipsis(parts[-1])
         return Tensor(None, base.last if keeps else None, base.dtype, base.owned, base.ids)
+    if _together(parts, values):
+        return _picked_together(base, parts, values)
     dims: list[Axis] = []
     position = 0
     for part, value in zip(parts, values, strict=True):
         if _is_none(part):
             dims.append(Size(Poly.constant(1)))
             continue
-        if isinstance(part, ast.Constant) and part.value is Ellipsis:
-            rest = sum(1 for one in parts if not _is_none(one)) - 1
-            keep = len(base.dims) - rest
-            dims.extend(base.dims[position : max(position, keep)])
-            position = max(position, keep)
+        if _is_ellipsis(part):
+            keep = max(position, len(base.dims) - _behind(parts))
+            dims.extend(base.dims[position:keep])
+            position = keep
             continue
         axis = base.dims[position] if position < len(base.dims) else None
         position += 1
@@ -75,14 +77,63 @@ def index_tensor(frame: Frame, base: Tensor, node: ast.expr, index: Value) -> Va
             elif rank == 1 or (rank and kind):
                 dims.extend(value.dims or ())
             else:
-                rest = base.dims[-1] if position < len(base.dims) else None
-                return Tensor(None, rest, base.dtype)
+                return Tensor(None, _last(base.dims, parts), base.dtype)
         elif isinstance(value, Const | Size):
             continue
         else:
-            return Tensor(None, base.dims[-1] if position < len(base.dims) else None, base.dtype)
+            return Tensor(None, _last(base.dims, parts), base.dtype)
     dims.extend(base.dims[position:])
     return Tensor(tuple(dims), dtype=base.dtype, ids=base.ids)
+
+
+def _together(parts: list[ast.expr], values: list[Value]) -> bool:
+    """Whether one axis is not picked by itself: index tensors beside each other, or apart from a
+    number."""
+    picks = [
+        (at, value)
+        for at, (part, value) in enumerate(zip(parts, values, strict=True))
+        if not isinstance(part, ast.Slice)
+        and isinstance(value, Tensor | Const | Size)
+        and not _is_none(part)
+        and not _is_ellipsis(part)
+    ]
+    tensors = sum(isinstance(value, Tensor) for _, value in picks)
+    apart = bool(picks) and picks[-1][0] - picks[0][0] >= len(picks)
+    return tensors > 1 or (tensors == 1 and apart)
+
+
+def _picked_together(base: Tensor, parts: list[ast.expr], values: list[Value]) -> Tensor:
+    """`x[i, j]`: the index tensors are broadcast to one group of axes, which stands where the first
+    of them stood, or in front when a slice lies between them.
+    """
+    assert base.dims is not None
+    before: list[Axis] = []
+    behind: list[Axis] = []
+    group: tuple[Axis, ...] | None = None
+    split, position = False, 0
+    for part, value in zip(parts, values, strict=True):
+        rest = behind if group is not None else before
+        if _is_none(part):
+            rest.append(Size(Poly.constant(1)))
+        elif _is_ellipsis(part):
+            keep = max(position, len(base.dims) - _behind(parts))
+            rest.extend(base.dims[position:keep])
+            position = keep
+        elif isinstance(part, ast.Slice):
+            rest.append(None)
+            position += 1
+        else:
+            dims = value.dims if isinstance(value, Tensor) else ()
+            kind = value.dtype.name if isinstance(value, Tensor) and value.dtype else ""
+            if not isinstance(value, Tensor | Const | Size) or dims is None or kind == "bool":
+                return Tensor(dtype=base.dtype)
+            split = split or bool(behind)
+            group = dims if group is None else broadcast_axes(group, dims)
+            position += 1
+    behind.extend(base.dims[position:])
+    assert group is not None
+    axes = (*group, *before, *behind) if split else (*before, *group, *behind)
+    return Tensor(axes, dtype=base.dtype, ids=base.ids)
 
 
 def _sliced(frame: Frame, axis: Axis, part: ast.Slice, node: ast.expr) -> Axis:
@@ -107,10 +158,29 @@ def _sliced(frame: Frame, axis: Axis, part: ast.Slice, node: ast.expr) -> Axis:
     return bound
 
 
+def _is_mask(value: Value) -> bool:
+    """Whether it picks elements of how many axes is not known."""
+    if not isinstance(value, Tensor) or value.dtype is None or value.dtype.name != "bool":
+        return False
+    return value.dims is None or len(value.dims) != 1
+
+
+def _last(dims: tuple[Axis, ...], parts: list[ast.expr]) -> Axis:
+    """The last axis, where no part of the subscript asks for it or stands in its place."""
+    asked = sum(not _is_none(part) and not _is_ellipsis(part) for part in parts)
+    kept = _is_ellipsis(parts[-1]) or not any(_is_none(p) or _is_ellipsis(p) for p in parts)
+    return dims[-1] if kept and asked < len(dims) else None
+
+
+def _behind(parts: list[ast.expr]) -> int:
+    """How many axes are asked for behind the ellipsis."""
+    at = next(at for at, part in enumerate(parts) if _is_ellipsis(part))
+    return sum(not _is_none(part) for part in parts[at + 1 :])
+
+
 def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 
-def _is_ellipsis_slice(parts: list[ast.expr]) -> bool:
-    last = parts[-1]
-    return isinstance(last, ast.Constant) and last.value is Ellipsis
+def _is_ellipsis(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is Ellipsis

@@ -42,16 +42,18 @@ FUNCTIONS: dict[str, Operator] = {
         "same",
         "abs neg exp log log2 log1p sqrt rsqrt sigmoid tanh relu gelu silu softmax log_softmax "
         "clamp clamp_min clamp_max clone floor ceil round sign cumsum cumprod flip roll "
-        "masked_fill dropout layer_norm rms_norm normalize isnan isinf logical_not bitwise_not "
-        "nan_to_num tril triu renorm detach",
+        "masked_fill dropout layer_norm rms_norm normalize bitwise_not nan_to_num tril triu renorm "
+        "detach",
     ),
+    **_all("same", "isnan isinf isfinite logical_not", dtype="bool"),
     **_all(
         "broadcast",
         "add sub mul div true_divide floor_divide remainder fmod pow maximum minimum fmax fmin "
         "eq ne lt le gt ge logical_and logical_or logical_xor bitwise_and bitwise_or lerp",
     ),
     **_all("where", "where"),
-    **_all("reduce", "sum mean prod amax amin all any logsumexp norm std var"),
+    **_all("reduce", "sum mean prod amax amin logsumexp norm std var"),
+    **_all("reduce", "all any", dtype="bool"),
     **_all("reduce_pair", "max min median mode kthvalue"),
     **_all("same_pair", "sort cummax cummin"),
     **_all("reduce_index", "argmax argmin count_nonzero", dtype="int64"),

@@ -16,7 +16,7 @@ from shapecheck.static.operators.arguments import (
 )
 from shapecheck.static.operators.table import Operator
 from shapecheck.static.symbols import SizePoly, Step, bounded
-from shapecheck.static.values import UNKNOWN, Axis, Sequence, Size, Tensor, Union, Value
+from shapecheck.static.values import UNKNOWN, Axis, Const, Sequence, Size, Tensor, Union, Value
 
 
 def view(frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call) -> Value:
@@ -37,9 +37,28 @@ def flatten(
     frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call
 ) -> Value:
     source = tensor_of(args)
-    if source is None or len(args) > 1:
-        return Tensor()
-    return Tensor((_product(source.dims),), dtype=source.dtype, ids=source.ids)
+    first = _literal(args, keywords, 1, "start_dim", 0)
+    last = _literal(args, keywords, 2, "end_dim", -1)
+    if source is None or first is None or last is None:
+        return Tensor(dtype=source.dtype if source else None)
+    if source.dims is None:
+        whole = (first, last) == (0, -1)
+        return Tensor((None,) if whole else None, dtype=source.dtype, ids=source.ids)
+    rank = max(len(source.dims), 1)
+    if not (-rank <= first < rank and -rank <= last < rank):
+        return Tensor(dtype=source.dtype)
+    first, last = first % rank, last % rank
+    joined = _product(source.dims[first : last + 1]) if source.dims else Size(Poly.constant(1))
+    dims = (*source.dims[:first], joined, *source.dims[last + 1 :])
+    return Tensor(dims, dtype=source.dtype, ids=source.ids)
+
+
+def _literal(
+    args: Arguments, keywords: Keywords, position: int, name: str, default: int
+) -> int | None:
+    """The literal integer given at this place or by this name, or None for another value."""
+    value = keywords.get(name, args[position] if len(args) > position else Const(default))
+    return value.value if isinstance(value, Const) and isinstance(value.value, int) else None
 
 
 def _product(dims: tuple[Axis, ...] | None) -> Axis:
@@ -160,6 +179,21 @@ def expand(
         for index, axis in enumerate(given)
     ]
     return Tensor(tuple(dims), dtype=source.dtype)
+
+
+def repeat(
+    frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call
+) -> Value:
+    """`x.repeat(a, b)`: sizes multiply the last axes; those beyond stand before the first one."""
+    source, given = tensor_of(args), shape_argument(args[1:]) if len(args) > 1 else None
+    if source is None or source.dims is None or given is None:
+        return Tensor(dtype=source.dtype if source else None)
+    one = Size(Poly.constant(1))
+    rank = max(len(source.dims), len(given))
+    own = (one,) * (rank - len(source.dims)) + source.dims
+    times = (one,) * (rank - len(given)) + given
+    dims = tuple(_product(pair) for pair in zip(own, times, strict=True))
+    return Tensor(dims, dtype=source.dtype, ids=source.ids)
 
 
 def rank_only(
