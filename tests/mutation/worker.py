@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
+import resource
 import shutil
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -21,7 +22,9 @@ from tests.mutation.mutants import Mutant
 from tests.mutation.table import is_broken
 
 _FORK = multiprocessing.get_context("fork")
-_LIMIT_S = 240.0
+_LIMIT_S = 90.0
+# Above what the warm worker has mapped: a mutant that never stops appending ends here.
+_MEMORY_BYTES = 4 << 30
 _ENGINE = Path(__file__).parents[2] / "engine"
 
 Record = dict[str, object]
@@ -44,7 +47,8 @@ def warm(root: Path) -> None:
 
 
 def forked(function: Callable[..., object], *args: object) -> object:
-    """What the function returns in a fork; text that says so when it dies or takes too long."""
+    """What the function returns in a fork; text that says so when it dies, takes too long, or asks
+    for too much memory."""
     mine, theirs = _FORK.Pipe(duplex=False)
     process = _FORK.Process(target=_child, args=(theirs, function, args))
     process.start()
@@ -62,6 +66,7 @@ def _child(out: Connection, function: Callable[..., object], args: tuple[object,
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)
     os.dup2(quiet, 2)
+    _bound_memory(_MEMORY_BYTES)
     try:
         result = function(*args)
     except Exception as error:
@@ -69,6 +74,12 @@ def _child(out: Connection, function: Callable[..., object], args: tuple[object,
     out.send(result)
     out.close()
     os._exit(0)
+
+
+def _bound_memory(more: int) -> None:
+    """This process maps at most so many bytes more than it has now; beyond is a MemoryError."""
+    mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (mapped + more, resource.RLIM_INFINITY))
 
 
 def judge(mutant: Mutant, root: Path, base: Record, *, cases: int) -> Record:
