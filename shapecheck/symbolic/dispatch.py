@@ -11,6 +11,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from shapecheck.symbolic.bounds import Bounds
 from shapecheck.symbolic.domains import Domains
 from shapecheck.symbolic.dtypes import check_dtypes, follow_promotion
 from shapecheck.symbolic.gaps import check_gaps
@@ -65,6 +66,7 @@ class OperatorMode(TorchDispatchMode):
         super().__init__()  # pyright: ignore[reportUnknownMemberType]  # torch leaves it untyped
         self._recorder = recorder
         self._domains = domains
+        self._bounds = Bounds(recorder)
         self._repeats = repeats
 
     def __torch_dispatch__(
@@ -94,6 +96,7 @@ class OperatorMode(TorchDispatchMode):
             check_dtypes(func, args, kwargs, self._recorder)
             result = self._repeats.run(func, args, kwargs)
             self._domains.follow(func, args, kwargs, result)
+            self._bounds.follow(func, args, kwargs, result)
             follow_promotion(func, args, kwargs, result, self._recorder)
             return result
 

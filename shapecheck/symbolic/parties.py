@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from shapecheck.dims.vocabulary import Owner
 
 MODELS = frozenset({Owner.TARGET, Owner.DRAFT})
+_REQUESTS = ("bs", "padded_bs")
 # Widths are never counted with; these are, in loops over steps, branches, layers and heads.
 _COUNTED_ENDINGS = ("_layers", "_heads")
 
@@ -36,6 +37,10 @@ class Parties:
     def is_model(self, name: str) -> bool:
         """Whether the dimension is the target's or the draft's."""
         return self.owners[name] in MODELS
+
+    def is_batch(self, name: str) -> bool:
+        """Whether the dimension counts the requests of a batch."""
+        return name in _REQUESTS
 
     def are_both_models(self, left: str, right: str) -> bool:
         """Whether one dimension is the target's and the other the draft's."""

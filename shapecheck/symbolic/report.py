@@ -26,6 +26,7 @@ _REMEDIES = {
     "SHP301": "size both from the same name of Dims, or allow the equality with its reason",
     "SHP303": "count both in the same rows, or allow the equality with its reason",
     "SHP304": "cast in words where the other model's tensor enters",
+    "SHP401": "give the axis as many rows as the index counts, or bound the index",
     "SHP305": "translate the ids into the vocabulary of the table first",
 }
 

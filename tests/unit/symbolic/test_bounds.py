@@ -1,0 +1,131 @@
+"""Indices that reach farther than their axis: known values, whatever made them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from shapecheck.symbolic import Trace, trace
+
+Run = Callable[[Trace], object]
+
+
+def _messages(run: Run) -> list[str]:
+    with trace() as t:
+        run(t)
+    return [finding.message for finding in t.report().findings if finding.code == "SHP401"]
+
+
+def _rows(t: Trace, factor: str = "num_draft_tokens") -> Tensor:
+    """The first of N rows of each request."""
+    return t.size(factor) * torch.arange(t.size("bs"))
+
+
+def _table(t: Trace, rows: str) -> Tensor:
+    return t.tensor(f"{rows} target_hidden")
+
+
+def _column(t: Trace, width: int) -> Tensor:
+    """One column behind the table's own takes what is not accepted."""
+    column = torch.where(t.tensor("bs", torch.bool), t.tensor("bs", torch.int64), width)
+    return torch.zeros(t.size("bs"), t.size("num_steps"), dtype=torch.int64).scatter(
+        1, column[:, None], 1
+    )
+
+
+def _padding(t: Trace, row: int) -> Tensor:
+    """All rows of a static buffer are padding and select `row`."""
+    select = torch.zeros(t.size("padded_bs"), dtype=torch.int64)
+    select[0:] = row
+    return _table(t, "padded_bs*num_draft_tokens")[select]
+
+
+def _law(t: Trace, laws: int) -> Tensor:
+    """The columns of a join, found where two ids are the same, from a join of `laws` parts."""
+    same = t.tensor("bs num_draft_tokens topk", torch.bool)
+    columns = torch.where(same, torch.arange(t.size("topk")), 0).sum(dim=2)
+    parts = [t.tensor("bs 1"), t.tensor("bs topk-1")]
+    return torch.cat(parts[:laws], dim=1).gather(1, columns)
+
+
+BEYOND: dict[str, Run] = {
+    "arange over another axis": lambda t: _table(t, "bs")[torch.arange(t.size("bs") + 1)],
+    "a factor too many": lambda t: _table(t, "bs")[_rows(t)],
+    "a column less than the pad needs": lambda t: _column(t, t.size("num_steps")),
+    "one row of a later request for all padding": lambda t: _padding(t, t.size("num_draft_tokens")),
+    "a part forgotten in a join": lambda t: _law(t, 1),
+    "positions of a longer axis": lambda t: t.tensor("bs num_steps-1").gather(
+        1, t.tensor("bs num_steps").topk(2).indices
+    ),
+    "a limit one too high": lambda t: t.tensor("bs topk").gather(
+        1, t.tensor("bs topk", torch.int64).clamp(max=t.size("topk"))
+    ),
+    "a last row of each, one too many": lambda t: _table(t, "bs*num_draft_tokens").index_select(
+        0, _rows(t) + t.size("num_draft_tokens")
+    ),
+    "an index behind a copy and a view": lambda t: torch.nn.functional.embedding(
+        torch.arange(t.size("bs") + 1).to(torch.int32).view(1, -1), _table(t, "bs")
+    ),
+    "a written index": lambda t: t.tensor("bs topk").index_copy_(
+        1, torch.arange(t.size("topk")) + 1, t.tensor("bs topk")
+    ),
+    "below the first": lambda t: t.tensor("bs topk").gather(
+        1, torch.full((t.size("bs"), 1), -1, dtype=torch.int64)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BEYOND)
+def test_an_index_beyond_its_axis_is_found(name: str) -> None:
+    (message,) = _messages(BEYOND[name])
+    assert "an index reaches" in message
+
+
+def _guarded(t: Trace) -> Tensor:
+    """No first one: N stands for it, and becomes a pad that is clamped away."""
+    width = t.size("num_draft_tokens")
+    nodes = torch.arange(width)
+    flags = t.tensor("bs num_draft_tokens num_draft_tokens", torch.bool)
+    first = torch.where(flags, nodes, width).amin(dim=-1)
+    first = torch.where(first == width, -1, first)
+    return t.tensor("bs num_draft_tokens").gather(1, first.clamp(min=0))
+
+
+def _not_the_last(t: Trace) -> Tensor:
+    nodes = torch.arange(t.size("bs"))
+    return _table(t, "bs")[torch.where(nodes < t.size("bs") - 1, nodes + 1, 0)]
+
+
+def _rewritten(t: Trace) -> Tensor:
+    select = torch.full((t.size("bs"),), t.size("bs"), dtype=torch.int64)
+    select.copy_(t.tensor("bs", torch.int64))
+    return _table(t, "bs")[select]
+
+
+WITHIN: dict[str, Run] = {
+    "its own rows": lambda t: _table(t, "bs*num_draft_tokens")[_rows(t)],
+    "the last of each": lambda t: _table(t, "bs*num_draft_tokens")[
+        _rows(t) + (t.size("num_draft_tokens") - 1)
+    ],
+    "a column for the pad": lambda t: _column(t, t.size("num_steps") - 1),
+    "padding selects a row of its own": lambda t: _padding(t, 0),
+    "all parts of a join": lambda t: _law(t, 2),
+    "a pad that is clamped away": _guarded,
+    "the condition leaves the last one out": _not_the_last,
+    "other values since": _rewritten,
+    "the end of a longer range": lambda t: _table(t, "bs")[torch.arange(t.size("bs") + 1)[:-1]],
+    "a pad of -1 counts from the end": lambda t: _table(t, "bs")[
+        torch.full((t.size("bs"),), -1, dtype=torch.int64)
+    ],
+    "nothing is looked up": lambda t: t.tensor("bs topk")[:, :0].gather(
+        1, torch.zeros((t.size("bs"), 0), dtype=torch.int64)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WITHIN)
+def test_an_index_within_its_axis_is_clean(name: str) -> None:
+    assert _messages(WITHIN[name]) == []
