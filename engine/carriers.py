@@ -101,6 +101,11 @@ class PrefillInput:
     seq_lens: Int64[Tensor, "bs"]
     work: Ragged
 
+    @invariant
+    def work_counts_the_rows(self) -> bool:
+        """The lengths that the host planned with are those of the tensors."""
+        return sum(self.work.extend_lens) == len(self.input_ids)
+
 
 @carrier
 @dataclass(slots=True, kw_only=True)
@@ -131,6 +136,11 @@ class PrefillExtendInput:
     def select_index_in_range(self) -> Tensor:
         """Every selected row exists."""
         return (self.select_index >= 0) & (self.select_index < len(self.input_ids))
+
+    @invariant
+    def work_counts_the_rows(self) -> bool:
+        """The lengths that the host planned with are those of the tensors."""
+        return sum(self.work.extend_lens) == len(self.input_ids)
 
 
 @carrier

@@ -27,6 +27,7 @@ from engine.sampling.draw import draw_units
 from engine.sampling.hot_vocab import HotVocab
 from engine.sampling.units import WHOLE, units
 from engine.tree.accept import Accepted
+from shapecheck import contract
 
 
 def accept_chain(
@@ -44,8 +45,7 @@ def accept_chain(
     Equal to `accept_tree` on a chain, with one pass over the vocabulary instead of N-1.
     """
     width = draft_tokens.shape[1]
-    # The last node has no child; its column holds a stand-in that is never judged.
-    child_BN = torch.cat([draft_tokens[:, 1:], torch.zeros_like(draft_tokens[:, :1])], dim=1)
+    child_BN = _children(draft_tokens)
     coin_BN = accept_coins.roll(-1, dims=1)
     weight_BU = units(target_probs.gather(2, child_BN.unsqueeze(2)).squeeze(2))
     draft_id_BN = vocab.cold[child_BN]
@@ -133,6 +133,14 @@ def accept_tree(
         accept_index=path_BD,
         accept_lens=(depth_B + 1).to(torch.int32),
     )
+
+
+@contract
+def _children(
+    draft_tokens: Int64[Tensor, "bs num_draft_tokens"],
+) -> Int64[Tensor, "bs num_draft_tokens"]:
+    """The child of every node of a chain; the last has none, and its stand-in is never judged."""
+    return torch.cat([draft_tokens[:, 1:], torch.zeros_like(draft_tokens[:, :1])], dim=1)
 
 
 def _share(part_U: Tensor, whole_U: Tensor | int) -> Tensor:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from engine.errors import SizeError
 from engine.tree.levels import Level, best_first
+from engine.tree.structure import node_ids
 from shapecheck import carrier, contract
 
 
@@ -74,9 +75,8 @@ def law_columns(
     It finds, in the laws of all draft steps side by side, the one a node's children were drawn
     from. A node that was never expanded has no children: nobody reads what its column points at.
     """
-    root_B1 = top_scores_index.new_full((len(top_scores_index), 1), -1)
-    node_BN = torch.cat([root_B1, top_scores_index], dim=1)
-    expanded_BG = parent_list if parent_list.shape[1] else root_B1
+    node_BN = node_ids(top_scores_index)
+    expanded_BG = parent_list if parent_list.shape[1] else node_BN[:, :1]
     same_BNG = node_BN.unsqueeze(2) == expanded_BG.unsqueeze(1)
     columns = torch.arange(expanded_BG.shape[1], device=node_BN.device)
     return torch.where(same_BNG, columns, 0).sum(dim=2)

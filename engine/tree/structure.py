@@ -39,13 +39,22 @@ def build_structure(
 
     `parent_list` and `top_scores_index` are those of `SelectedNodes`.
     """
-    root_B1 = top_scores_index.new_full((len(top_scores_index), 1), -1)
-    node_BN = torch.cat([root_B1, top_scores_index], dim=1)
+    node_BN = node_ids(top_scores_index)
+    root_B1 = node_BN[:, :1]
     expanded = parent_list if parent_list.shape[1] else root_B1
     # Candidates stand K by K below the expanded nodes, in the order of the parent list.
     parent_flat = expanded.gather(1, top_scores_index // topk)
     parent_local = torch.searchsorted(node_BN, parent_flat.contiguous())
     return _from_parents(torch.cat([root_B1 + 1, parent_local], dim=1), seq_lens)
+
+
+@contract
+def node_ids(
+    top_scores_index: Int64[Tensor, "bs num_draft_tokens-1"],
+) -> Int64[Tensor, "bs num_draft_tokens"]:
+    """What each node is called in a parent list: the root -1, a candidate its index."""
+    root_B1 = top_scores_index.new_full((len(top_scores_index), 1), -1)
+    return torch.cat([root_B1, top_scores_index], dim=1)
 
 
 def chain_structure(seq_lens: Int64[Tensor, "bs"], *, num_draft_tokens: int) -> TreeStructure:

@@ -16,8 +16,10 @@ from pydantic import (
     field_validator,
 )
 
+from shapecheck.diagnostics.codes import NAMES
+from shapecheck.diagnostics.model import Diagnostic, DimPair
 from shapecheck.dims.vocabulary import Owner, lookup, near_misses
-from shapecheck.errors import ShapecheckError
+from shapecheck.errors import ShapecheckError, ShapeContractError
 
 if TYPE_CHECKING:
     from shapecheck.dims.configs import Algorithm
@@ -93,10 +95,10 @@ class Dims(BaseModel):
         self._numbers = {name: size.value for name, size in self.sizes.items()}
 
     def __getitem__(self, name: str) -> int:
-        """The number of `name`; ShapecheckError when Dims has none, saying where to set it."""
+        """The number of `name`; ShapeContractError when Dims has none, saying where to set it."""
         number = self._numbers.get(name)
         if number is None:
-            raise ShapecheckError(self._missing(name))
+            raise _refusal(self._missing(name), name, None)
         return number
 
     def _missing(self, name: str) -> str:
@@ -151,7 +153,8 @@ class Dims(BaseModel):
     def with_sizes(self, **sizes: tuple[int, str]) -> Self:
         """A copy with sizes added or replaced, each given as (number, origin).
 
-        Raises ShapecheckError for a name outside the vocabulary or what is no size.
+        Raises ShapecheckError for a name outside the vocabulary, ShapeContractError (SHP201) for
+        what is no size.
         """
         added: dict[str, Size] = {}
         for name, given in sizes.items():
@@ -162,9 +165,11 @@ class Dims(BaseModel):
                 value, origin = given
                 added[name] = Size(value=value, owner=declared.owner, origin=origin)
             except (TypeError, ValueError):  # pydantic's errors are ValueErrors
-                raise ShapecheckError(
+                raise _refusal(
                     f"with_sizes({name}={given!r}): give (number, origin), the number whole and "
-                    "0 or more"
+                    "0 or more",
+                    name,
+                    given,
                 ) from None
         return self.model_copy(update={"sizes": {**self.sizes, **added}})
 
@@ -202,6 +207,18 @@ class Dims(BaseModel):
             tp=tp,
             draft_tp=draft_tp,
         )
+
+
+def _refusal(message: str, name: str, found: object) -> ShapeContractError:
+    """What Dims refuses is a broken contract of the dimension, wherever its number was wanted."""
+    return ShapeContractError(
+        Diagnostic(
+            code="SHP201",
+            name=NAMES["SHP201"],
+            message=message,
+            dims=DimPair(expected=name, found=str(found)),
+        )
+    )
 
 
 def _rebuilt(cls: type[Dims], fields: dict[str, object]) -> Dims:

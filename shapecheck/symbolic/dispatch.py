@@ -15,9 +15,11 @@ from shapecheck.symbolic.bounds import Bounds
 from shapecheck.symbolic.domains import Domains
 from shapecheck.symbolic.dtypes import check_dtypes, follow_promotion
 from shapecheck.symbolic.gaps import check_gaps
+from shapecheck.symbolic.kernels import Kernels
 from shapecheck.symbolic.operands import leaves, sizes, tensors
 from shapecheck.symbolic.recorder import Recorder
 from shapecheck.symbolic.repeats import Repeats
+from shapecheck.symbolic.requests import Requests
 from shapecheck.symbolic.shape_env import Operator, is_composite, is_kernel
 from shapecheck.symbolic.stub import Stub, stub_name
 
@@ -32,9 +34,10 @@ Keywords = Mapping[str, Any]
 class CallMode(TorchFunctionMode):
     """Names the torch call in progress, so that questions from C++ have operands too."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, kernels: Kernels) -> None:
         super().__init__()
         self._recorder = recorder
+        self._kernels = kernels
 
     def __torch_function__(
         self,
@@ -56,17 +59,21 @@ class CallMode(TorchFunctionMode):
         replacement = _replacement(name, args)
         if replacement is not None:
             return replacement
-        return _recorded(self._recorder, name, func, args, kwargs)
+        return _recorded(self._recorder, self._kernels, name, func, args, kwargs)
 
 
 class OperatorMode(TorchDispatchMode):
     """Checks of every operator what fake kernels leave unchecked: sizes, dtypes, id domains."""
 
-    def __init__(self, recorder: Recorder, domains: Domains, repeats: Repeats) -> None:
+    def __init__(
+        self, recorder: Recorder, kernels: Kernels, domains: Domains, repeats: Repeats
+    ) -> None:
         super().__init__()  # pyright: ignore[reportUnknownMemberType]  # torch leaves it untyped
         self._recorder = recorder
         self._domains = domains
         self._bounds = Bounds(recorder)
+        self._requests = Requests(recorder)
+        self._kernels = kernels
         self._repeats = repeats
 
     def __torch_dispatch__(
@@ -85,7 +92,7 @@ class OperatorMode(TorchDispatchMode):
                 return func.decompose(*args, **kwargs)
         if self._recorder.operation is None:
             name = func.overloadpacket.__name__
-            return _recorded(self._recorder, name, self._run(func), args, kwargs)
+            return _recorded(self._recorder, self._kernels, name, self._run(func), args, kwargs)
         return self._run(func)(*args, **kwargs)
 
     def _run(self, func: Operator) -> Callable[..., Any]:
@@ -95,8 +102,10 @@ class OperatorMode(TorchDispatchMode):
             check_gaps(func, args, kwargs, self._recorder)
             check_dtypes(func, args, kwargs, self._recorder)
             result = self._repeats.run(func, args, kwargs)
+            self._kernels.ask(func, args, kwargs)
             self._domains.follow(func, args, kwargs, result)
             self._bounds.follow(func, args, kwargs, result)
+            self._requests.follow(func, args, kwargs, result)
             follow_promotion(func, args, kwargs, result, self._recorder)
             return result
 
@@ -104,14 +113,23 @@ class OperatorMode(TorchDispatchMode):
 
 
 def _recorded(
-    recorder: Recorder, name: str, func: Callable[..., Any], args: Arguments, kwargs: Keywords
+    recorder: Recorder,
+    kernels: Kernels,
+    name: str,
+    func: Callable[..., Any],
+    args: Arguments,
+    kwargs: Keywords,
 ) -> Any:
     given = (args, kwargs)
     operation = recorder.begin(name, tensors(given), sizes(given))
     try:
         result = func(*args, **kwargs)
     except Exception as error:
-        recorder.fail(operation, error)
+        try:
+            recorder.refused(operation, error)
+            kernels.ask_again(func, args, kwargs, error)
+        finally:
+            recorder.operation = None
         raise
     recorder.finish(operation, tensors(result))
     return result

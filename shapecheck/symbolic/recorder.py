@@ -144,13 +144,10 @@ class Recorder:
             if causes:
                 taint(result, causes)
 
-    def fail(self, operation: Operation, error: Exception) -> None:
-        """Leave a torch call that raised: what it was refused is a finding."""
-        try:
-            if not operation.meetings and is_refusal(error):
-                self._refused(operation, error)
-        finally:
-            self.operation = None
+    def refused(self, operation: Operation, error: Exception) -> None:
+        """A torch call raised: what it was refused is a finding."""
+        if not operation.meetings and is_refusal(error):
+            self._refused(operation, error)
 
     def names(self, tensor: torch.Tensor) -> frozenset[str]:
         """The dimensions that occur in the tensor's shape."""

@@ -42,6 +42,7 @@ try:
     )
     from torch.fx.experimental.sym_node import SymNode
     from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
+    from torch.utils._python_dispatch import _disable_current_modes
 except ImportError as error:
     raise ShapecheckError(
         f"torch {torch.__version__} has moved what tracing needs ({error}): {_REMEDY}"
@@ -201,6 +202,13 @@ def fake_tensors(env: RecordingShapeEnv) -> Generator[FakeTensorMode]:
     # Some C++ compositions read plain sizes, which would make numbers of all symbols.
     with remembered(), enable_python_dispatcher(), mode:
         yield mode
+
+
+@contextmanager
+def without_modes() -> Generator[None]:
+    """The block in which torch runs for real."""
+    with _disable_current_modes(), torch._C._DisablePythonDispatcher():
+        yield
 
 
 def expression(size: int | torch.SymInt) -> Expression:

@@ -23,6 +23,7 @@ from shapecheck.symbolic.dispatch import CallMode, OperatorMode
 from shapecheck.symbolic.domains import Domains, Ids, Offset
 from shapecheck.symbolic.dtypes import DRAFT_DTYPE, TARGET_DTYPE
 from shapecheck.symbolic.hints import Plan, Setting, plan
+from shapecheck.symbolic.kernels import Kernels
 from shapecheck.symbolic.loader import SourceTree
 from shapecheck.symbolic.model_config import with_sizes
 from shapecheck.symbolic.parties import Parties
@@ -241,8 +242,9 @@ class Trace:
             stack.enter_context(torch.compiler.set_stance("force_eager"))
             mode = stack.enter_context(fake_tensors(self._env))
             repeats = Repeats(self.recorder, self._env, mode)
-            stack.enter_context(OperatorMode(self.recorder, self.domains, repeats))
-            stack.enter_context(CallMode(self.recorder))
+            kernels = Kernels(self.recorder)
+            stack.enter_context(OperatorMode(self.recorder, kernels, self.domains, repeats))
+            stack.enter_context(CallMode(self.recorder, kernels))
             stack.enter_context(self.contracts.held())
             try:
                 yield self

@@ -8,7 +8,7 @@ import pickle
 import pytest
 from pydantic import ValidationError
 
-from shapecheck import Dims, ShapecheckError
+from shapecheck import Dims, ShapecheckError, ShapeContractError
 from shapecheck.dims import Owner, Size
 
 CONFIG = {"hidden_size": 64, "vocab_size": 256, "num_attention_heads": 4, "num_hidden_layers": 2}
@@ -106,5 +106,7 @@ def test_a_subclass_stays_one_through_copies(dims: Dims) -> None:
     "given", [(True, "x"), (3.0, "x"), (3.5, "x"), ("12", "x"), (-1, "x"), 12, (1, 2, 3), (1, 2)]
 )
 def test_what_is_no_size_is_refused(dims: Dims, given: object) -> None:
-    with pytest.raises(ShapecheckError, match=r"with_sizes\(topk=.*give \(number, origin\)"):
+    with pytest.raises(ShapeContractError, match=r"with_sizes\(topk=.*give \(number, ") as refused:
         dims.with_sizes(topk=given)  # type: ignore[arg-type]  # on purpose
+    assert refused.value.diagnostic.dims is not None
+    assert refused.value.diagnostic.dims.expected == "topk"

@@ -1,0 +1,162 @@
+"""The real kernel, asked about ranks and dtypes: a fake one takes more than it does.
+
+Every operator runs once on small real tensors for each set of ranks and dtypes it meets, of the
+sizes that this run has. Filled with zeros or with ones: a refusal that holds for only one of the
+two is about values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+
+from shapecheck.symbolic.evidence import Meeting
+from shapecheck.symbolic.operands import leaves, tensors
+from shapecheck.symbolic.shape_env import Operator, expression, is_refusal, without_modes
+
+if TYPE_CHECKING:
+    from shapecheck.symbolic.recorder import Recorder
+
+# Real operands are small, or the kernel is not asked.
+_LARGEST = 1 << 22
+# A kernel that this device lacks may be there on another.
+_MISSING = "not implemented for"
+# What these are refused for are numbers, and numbers are no one's rank.
+_RESHAPES = frozenset(["view", "reshape", "unflatten", "split", "chunk", "narrow", "as_strided"])
+Arguments = tuple[Any, ...]
+Keywords = Mapping[str, Any]
+SizeOf = Callable[[int], int]
+
+
+@dataclass(slots=True)
+class Kernels:
+    """The kernels that were asked in one trace."""
+
+    recorder: Recorder
+    _asked: set[object] = field(default_factory=set[object])
+
+    def ask(self, func: Operator, args: Arguments, kwargs: Keywords) -> None:
+        """Report a refusal of operands that the fake kernel took."""
+        operation = self.recorder.operation
+        # An operator of a project may have effects: only torch's own are run.
+        if operation is None or func.namespace != "aten" or func.is_view:
+            return
+        if torch.Tag.nondeterministic_seeded in func.tags or operation.meetings:
+            return
+        operands = list(tensors((args, kwargs)))
+        key = (func, tuple((one.dtype, one.dim()) for one in operands))
+        if not operands or key in self._asked:
+            return
+        self._asked.add(key)
+        hint = self.recorder.hint
+        refused = refusal(
+            func,
+            args,
+            kwargs,
+            lambda size: hint(size) if isinstance(size, torch.SymInt) else size,
+        )
+        if refused:
+            self._report(refused, operands)
+
+    def ask_again(
+        self, func: Callable[..., object], args: Arguments, kwargs: Keywords, error: Exception
+    ) -> None:
+        """Report a refused call when its operands are refused whatever their sizes are."""
+        operation = self.recorder.operation
+        operands = list(tensors((args, kwargs)))
+        if operation is None or not operands or not is_refusal(error):
+            return
+        if getattr(func, "namespace", "aten") != "aten":
+            return
+        if operation.name in _RESHAPES or operation.meetings:
+            return
+        # All sizes alike: what is refused still is so for a rank or a dtype.
+        if refusal(func, args, kwargs, _one_or_two, lacking=True):
+            self._report(self.recorder.judge.readable(str(error)), operands)
+
+    def _report(self, said: str, operands: list[torch.Tensor]) -> None:
+        operation = self.recorder.operation
+        assert operation is not None, "an operation is in progress"
+        shown = " and ".join(
+            f"{str(one.dtype).removeprefix('torch.')}{self.recorder.shape(one)}"
+            for one in operands[:4]
+        )
+        self.recorder.add(
+            Meeting(
+                code="SHP203",
+                text=f"torch refuses these ranks or dtypes ({said})",
+                names=frozenset(),
+                site=operation.site,
+                operation=f"{operation.name} of {shown}",
+                origins=self.recorder.origins(operands),
+            )
+        )
+
+
+def refusal(
+    func: Callable[..., object],
+    args: Arguments,
+    kwargs: Keywords,
+    size_of: SizeOf,
+    *,
+    lacking: bool = False,
+) -> str | None:
+    """What the kernel says when it refuses real operands of these sizes; None when it does not.
+
+    With `lacking` a dtype that this device has no kernel for is refused too.
+    """
+    said: str | None = None
+    with without_modes():
+        for fill in (0, 1):
+            try:
+                real = _real((args, dict(kwargs)), size_of, fill)
+                if real is None:
+                    return None
+                func(*real[0], **real[1])
+            except Exception as error:
+                said = str(error).strip().partition("\n")[0]
+                if not lacking and _lacks(error):
+                    return None
+                if not (is_refusal(error) or _lacks(error)):
+                    return None
+            else:
+                return None
+    return said
+
+
+def _one_or_two(size: int) -> int:
+    return 1 if expression(size) == 1 else 2
+
+
+def _lacks(error: Exception) -> bool:
+    return isinstance(error, NotImplementedError) or _MISSING in str(error)
+
+
+def _real(given: object, size_of: SizeOf, fill: int) -> Any:
+    """The same arguments with real tensors; None when there is something that cannot be real."""
+    total = 0
+    for leaf in leaves(given):
+        if isinstance(leaf, torch.Tensor):
+            total += math.prod(map(size_of, leaf.shape))
+        elif isinstance(leaf, torch.SymFloat | torch.SymBool):
+            return None
+    return _made(given, size_of, fill) if total <= _LARGEST else None
+
+
+def _made(value: object, size_of: SizeOf, fill: int) -> object:
+    if isinstance(value, torch.Tensor):
+        return torch.full([size_of(size) for size in value.shape], fill, dtype=value.dtype)
+    if isinstance(value, torch.SymInt):
+        return size_of(cast(int, value))
+    if isinstance(value, list | tuple):
+        items = cast("list[object]", value)
+        made = [_made(item, size_of, fill) for item in items]
+        return made if isinstance(value, list) else tuple(made)
+    if isinstance(value, dict):
+        named = cast("dict[str, object]", value)
+        return {name: _made(item, size_of, fill) for name, item in named.items()}
+    return torch.device("cpu") if isinstance(value, torch.device) else value

@@ -1,0 +1,122 @@
+"""Requests of a batch that are mixed: what one gets depends on the others.
+
+A reduction over the axis of requests that keeps the axis gives one row; an elementwise operator
+spreads that row over the requests again without a word, and so do a softmax, a sort or a running
+sum along that axis of a tensor with further axes. All of them fit whatever the sizes are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+
+from shapecheck.symbolic.evidence import Meeting
+from shapecheck.symbolic.expressions import Expression
+from shapecheck.symbolic.operands import tensors
+from shapecheck.symbolic.shape_env import Operator, expression
+
+if TYPE_CHECKING:
+    from shapecheck.symbolic.recorder import Recorder
+
+_aten = torch.ops.aten
+# On a tensor: for each axis of one row, counted from the last, how many requests it stands for.
+_REDUCED = "_shapecheck_reduced"
+_REDUCTIONS = frozenset[object](
+    {
+        _aten.sum, _aten.mean, _aten.prod, _aten.amax, _aten.amin, _aten.max, _aten.min, _aten.any,
+        _aten.all, _aten.logsumexp, _aten.argmax, _aten.argmin,
+    }
+)  # fmt: skip
+_ALONG = frozenset[object](
+    {
+        _aten._softmax, _aten._log_softmax, _aten.softmax, _aten.log_softmax, _aten.cumsum,
+        _aten.cumprod, _aten.sort, _aten.argsort,
+    }
+)  # fmt: skip
+Axes = Mapping[int, Expression]
+
+
+@dataclass(slots=True)
+class Requests:
+    """Follows the axes of requests through one trace."""
+
+    recorder: Recorder
+
+    def follow(
+        self, func: Operator, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: object
+    ) -> None:
+        """Check what `func` spreads or mixes, and mark what it reduced."""
+        packet = func.overloadpacket
+        if packet in _ALONG:
+            self._along(args, kwargs)
+        elif packet in _REDUCTIONS:
+            reduced = self._reduced(args, kwargs)
+            for made in tensors(result) if reduced else ():
+                setattr(made, _REDUCED, reduced)
+        elif torch.Tag.pointwise in func.tags:
+            self._spread(list(tensors((args, kwargs))), result)
+
+    def _along(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        axis = args[1] if len(args) > 1 else kwargs.get("dim", -1)
+        if type(axis) is int and args[0].dim() > 1:
+            size = self._requests(args[0], axis)
+            if size is not None:
+                self._report("runs along the requests of a batch", size)
+
+    def _reduced(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Axes:
+        keeps = args[2] if len(args) > 2 else kwargs.get("keepdim", False)
+        given = args[1] if len(args) > 1 else kwargs.get("dim")
+        if keeps is not True or given is None:
+            return {}
+        axes = cast("list[int]", given if isinstance(given, list) else [given])
+        rank = args[0].dim()
+        sizes = ((axis % rank - rank, self._requests(args[0], axis)) for axis in axes)
+        return {axis: size for axis, size in sizes if size is not None}
+
+    def _spread(self, operands: list[torch.Tensor], result: object) -> None:
+        marked = dict(self._marks(operands))
+        if not marked:
+            return
+        for axis, size in marked.items():
+            for one in operands:
+                if one.dim() >= -axis and expression(one.shape[axis]) == size:
+                    self._report("one row for all requests is spread over the requests", size)
+                    return
+        for made in tensors(result):
+            setattr(made, _REDUCED, marked)
+
+    @staticmethod
+    def _marks(operands: list[torch.Tensor]) -> Iterator[tuple[int, Expression]]:
+        for one in operands:
+            marks: Axes = getattr(one, _REDUCED, {})
+            yield from marks.items()
+
+    def _requests(self, tensor: torch.Tensor, axis: int) -> Expression | None:
+        """The size of the axis, when requests are counted along it."""
+        if not tensor.dim():
+            return None
+        size = expression(tensor.shape[axis])
+        names = self.recorder.judge.names
+        counted = (names[one] for one in size.free_symbols if one in names)
+        return size if any(map(self.recorder.parties.is_batch, counted)) else None
+
+    def _report(self, said: str, size: Expression) -> None:
+        operation, judge = self.recorder.operation, self.recorder.judge
+        if operation is None:
+            return
+        names = frozenset(judge.names[one] for one in size.free_symbols if one in judge.names)
+        text, origins = self.recorder.describe_operands(operation, names)
+        self.recorder.add(
+            Meeting(
+                code="SHP303",
+                text=f"{said} ({judge.text(size)})",
+                names=names,
+                site=operation.site,
+                operation=text,
+                origins=origins,
+                may=True,
+            )
+        )

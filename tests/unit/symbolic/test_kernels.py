@@ -1,0 +1,70 @@
+"""Ranks and dtypes that the real kernel refuses and its fake takes, and refusals without names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from shapecheck.symbolic import Report, Trace, trace
+
+Run = Callable[[Trace], object]
+
+
+def _traced(run: Run) -> Report:
+    with trace() as t:
+        t.tensor("bs target_hidden") + t.tensor("bs target_hidden")
+        t.run(run, t)
+    return t.report()
+
+
+def _index_of_two_axes(t: Trace) -> object:
+    return t.tensor("num_slots topk").index_select(0, t.tensor("bs topk", torch.int64))
+
+
+def _counts_of_two_axes(t: Trace) -> object:
+    return torch.bincount(t.tensor("bs topk", torch.int64), minlength=7)
+
+
+@pytest.mark.parametrize("run", [_index_of_two_axes, _counts_of_two_axes])
+def test_what_the_real_kernel_refuses_is_found(run: Run) -> None:
+    report = _traced(run)
+    assert [finding.code for finding in report.findings] == ["SHP203"]
+    assert report.findings[0].primary is not None
+    assert report.findings[0].primary.path.endswith("test_kernels.py")
+
+
+def _shifted_floats(t: Trace) -> object:
+    return torch.zeros(0) >> 3
+
+
+def _row_of_a_vector(t: Trace) -> object:
+    counts = torch.zeros(4)
+    counts[0] = torch.zeros(9)
+    return counts
+
+
+@pytest.mark.parametrize("run", [_shifted_floats, _row_of_a_vector])
+def test_a_refused_rank_or_dtype_without_names_shows_its_operands(run: Run) -> None:
+    report = _traced(run)
+    assert [finding.code for finding in report.findings] == ["SHP203"]
+    assert report.exit_code == 1
+    assert any(note.message == "made here" for note in report.findings[0].notes)
+
+
+def _drawn(t: Trace) -> object:
+    return torch.multinomial(t.tensor("bs target_vocab"), 1)
+
+
+def _spread(t: Trace) -> object:
+    return t.tensor("bs topk").gather(1, torch.ones(t.size("bs"), 1, dtype=torch.int64))
+
+
+def _plain_numbers(t: Trace) -> object:
+    return torch.zeros(3) + torch.zeros(4)
+
+
+@pytest.mark.parametrize("run", [_drawn, _spread, _plain_numbers])
+def test_a_refusal_of_values_or_plain_numbers_is_none(run: Run) -> None:
+    assert _traced(run).findings == ()

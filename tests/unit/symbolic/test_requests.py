@@ -1,0 +1,58 @@
+"""Requests that are mixed with one another, in ways that fit whatever the sizes are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from shapecheck.symbolic import Trace, trace
+
+Run = Callable[[Trace], object]
+
+
+def _codes(run: Run) -> list[str]:
+    with trace() as t:
+        run(t)
+    return [finding.code for finding in t.report().findings]
+
+
+def _normalised(t: Trace, axis: int) -> object:
+    law = t.tensor("bs target_vocab")
+    return law / law.sum(dim=axis, keepdim=True)
+
+
+def _guarded(t: Trace, axis: int) -> object:
+    law = t.tensor("bs*topk target_vocab")
+    nothing = law.amax(dim=axis, keepdim=True) == 0
+    return torch.where(nothing, 0.0, law)
+
+
+MIXED: dict[str, Run] = {
+    "a sum spread over the rows": lambda t: _normalised(t, 0),
+    "a condition about all rows": lambda t: _guarded(t, 0),
+    "a softmax over the rows": lambda t: t.tensor("bs target_vocab").softmax(0),
+    "a running product over the rows": lambda t: t.tensor("bs topk").cumprod(dim=0),
+    "rows that are sorted": lambda t: t.tensor("bs topk").sort(dim=0),
+}
+APART: dict[str, Run] = {
+    "a sum of each row": lambda t: _normalised(t, 1),
+    "a condition about each row": lambda t: _guarded(t, -1),
+    "a softmax of each row": lambda t: t.tensor("bs target_vocab").softmax(-1),
+    "offsets of ragged rows": lambda t: t.tensor("bs", torch.int64).cumsum(0),
+    "a sum of all rows that stays one": lambda t: t.tensor("bs topk").sum(0, keepdim=True) + 1,
+    "a mean over steps": lambda t: (
+        t.tensor("num_steps topk") - t.tensor("num_steps topk").mean(0, keepdim=True)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_requests_that_are_mixed_are_found(name: str) -> None:
+    assert _codes(MIXED[name]) == ["SHP303"]
+
+
+@pytest.mark.parametrize("name", APART)
+def test_requests_that_stay_apart_are_clean(name: str) -> None:
+    assert _codes(APART[name]) == []
