@@ -196,6 +196,18 @@ class VerifyInput:
         return self.positions == self.seq_lens[:, None] + self.tree_mask.sum(dim=2) - 1
 
     @invariant
+    def links_follow_the_mask(self) -> Tensor:
+        """A child's ancestors are its parent and the parent's; siblings have the same ones."""
+        above_BNN = self.tree_mask & ~torch.eye(
+            self.tree_mask.shape[1], dtype=torch.bool, device=self.tree_mask.device
+        )
+        child_BNN = _rows_at(above_BNN, self.next_child)
+        sibling_BNN = _rows_at(above_BNN, self.next_sibling)
+        is_child_BN = (child_BNN == self.tree_mask).all(dim=2)
+        is_sibling_BN = (sibling_BNN == above_BNN).all(dim=2)
+        return ((self.next_child < 0) | is_child_BN) & ((self.next_sibling < 0) | is_sibling_BN)
+
+    @invariant
     def slots_are_distinct(self) -> bool:
         """No slot serves two nodes, of one request or of two."""
         used = self.slots[self.slots != 0]
@@ -388,6 +400,11 @@ class Emitted:
     def to_host(self) -> HostCopy:
         """The table, the one copy of an iteration; begun now."""
         return HostCopy(self.table())
+
+
+def _rows_at(table_BNN: Tensor, index_BN: Tensor) -> Tensor:
+    """`table[b, index[b, j]]` for every node; row 0 where the index is -1."""
+    return table_BNN.gather(1, index_BN.clamp(min=0).unsqueeze(2).expand(table_BNN.shape))
 
 
 def _joined(first: Tensor | None, second: Tensor | None) -> Tensor | None:

@@ -148,8 +148,8 @@ class Bounds:
         if packet in _POSITIONS or packet in _LIMITS or packet is _aten.arange:
             sources |= {next(self._number)}
         in_place = bool(args) and made[0] is args[0]
-        which = _POSITIONS.get(packet)
-        holder = list(tensors(result))[0 if which is None else which[2]]
+        _, _, which = _POSITIONS.get(packet, (0, 0, 0))
+        holder = list(tensors(result))[which]
         for one in made:
             self._keep(one, found if one is holder else None, sources, in_place=in_place)
 

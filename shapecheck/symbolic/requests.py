@@ -51,29 +51,26 @@ class Requests:
         """Check what `func` spreads or mixes, and mark what it reduced."""
         packet = func.overloadpacket
         if packet in _ALONG:
-            self._along(args, kwargs)
+            self._along(args[0], args[1] if len(args) > 1 else kwargs.get("dim", -1))
         elif packet in _REDUCTIONS:
-            reduced = self._reduced(args, kwargs)
+            given = args[1] if len(args) > 1 else kwargs.get("dim")
+            keeps = args[2] if len(args) > 2 else kwargs.get("keepdim", False)
+            reduced = self._reduced(args[0], given) if keeps is True and given is not None else None
             for made in tensors(result) if reduced else ():
                 setattr(made, _REDUCED, reduced)
         elif torch.Tag.pointwise in func.tags:
             self._spread(list(tensors((args, kwargs))), result)
 
-    def _along(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        axis = args[1] if len(args) > 1 else kwargs.get("dim", -1)
-        if type(axis) is int and args[0].dim() > 1:
-            size = self._requests(args[0], axis)
+    def _along(self, tensor: torch.Tensor, axis: object) -> None:
+        if isinstance(axis, int) and tensor.dim() > 1:
+            size = self._requests(tensor, axis)
             if size is not None:
                 self._report("runs along the requests of a batch", size)
 
-    def _reduced(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Axes:
-        keeps = args[2] if len(args) > 2 else kwargs.get("keepdim", False)
-        given = args[1] if len(args) > 1 else kwargs.get("dim")
-        if keeps is not True or given is None:
-            return {}
+    def _reduced(self, tensor: torch.Tensor, given: object) -> Axes:
         axes = cast("list[int]", given if isinstance(given, list) else [given])
-        rank = args[0].dim()
-        sizes = ((axis % rank - rank, self._requests(args[0], axis)) for axis in axes)
+        rank = tensor.dim()
+        sizes = ((axis % rank - rank, self._requests(tensor, axis)) for axis in axes)
         return {axis: size for axis, size in sizes if size is not None}
 
     def _spread(self, operands: list[torch.Tensor], result: object) -> None:
