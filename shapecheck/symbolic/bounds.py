@@ -173,10 +173,10 @@ class Bounds:
             return self._combined(args[0], args[1], _ARITHMETIC[packet])
         if packet in _LIMITS:
             return self._limited(args[0], args[1:], kwargs, _LIMITS[packet])
-        if packet is _aten.where and len(args) == 3:
+        if packet is _aten.where and args[1:]:
             return self._chosen(args[0], args[1:])
         if packet is _aten.masked_fill:
-            return self._chosen(args[1], (args[0], args[2]))
+            return self._chosen(args[1], (args[0], *args[2:]))
         if packet in _REDUCTIONS:
             whole = self.of(args[0])
             return whole if whole is not None and whole.sparse else None

@@ -7,7 +7,7 @@ sum along that axis of a tensor with further axes. All of them fit whatever the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -50,20 +50,19 @@ class Requests:
     ) -> None:
         """Check what `func` spreads or mixes, and mark what it reduced."""
         packet = func.overloadpacket
+        axis, keeps = _argument(args, kwargs, 1, "dim"), _argument(args, kwargs, 2, "keepdim")
         if packet in _ALONG:
-            self._along(args[0], args[1] if len(args) > 1 else kwargs.get("dim", -1))
+            self._along(args[0], axis)
         elif packet in _REDUCTIONS:
-            given = args[1] if len(args) > 1 else kwargs.get("dim")
-            keeps = args[2] if len(args) > 2 else kwargs.get("keepdim", False)
-            reduced = self._reduced(args[0], given) if keeps is True and given is not None else None
+            reduced = self._reduced(args[0], axis) if keeps is True and axis is not None else None
             for made in tensors(result) if reduced else ():
                 setattr(made, _REDUCED, reduced)
         elif torch.Tag.pointwise in func.tags:
             self._spread(list(tensors((args, kwargs))), result)
 
     def _along(self, tensor: torch.Tensor, axis: object) -> None:
-        if isinstance(axis, int) and tensor.dim() > 1:
-            size = self._requests(tensor, axis)
+        if tensor.dim() > 1:
+            size = self._requests(tensor, axis if isinstance(axis, int) else -1)
             if size is not None:
                 self._report("runs along the requests of a batch", size)
 
@@ -117,3 +116,9 @@ class Requests:
                 may=True,
             )
         )
+
+
+def _argument(
+    args: Sequence[object], kwargs: Mapping[str, object], place: int, name: str
+) -> object:
+    return args[place] if len(args) > place else kwargs.get(name)
