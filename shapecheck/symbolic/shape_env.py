@@ -330,6 +330,7 @@ _EXPECTED = (
     (FakeTensorMode, "dispatch", ()),
     (FakeTensor, "__new__", ("fake_mode", "elem", "device")),
     (torch.compiler, "set_stance", ()),
+    (torch._C, "_DisablePythonDispatcher", ()),
     (torch._C, "_dispatch_has_kernel", ()),
     (torch._C, "_dispatch_has_kernel_for_dispatch_key", ()),
 )
