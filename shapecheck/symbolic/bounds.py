@@ -131,6 +131,10 @@ class Bounds:
         found, writes = part
         return found if writes == self._writes[key] else None
 
+    def forget(self, tensor: torch.Tensor) -> None:
+        """Its values are others than those it was filled with: it is declared what they are."""
+        self._reach.pop(storage_key(tensor)[0], None)
+
     def follow(
         self, func: Operator, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: object
     ) -> None:

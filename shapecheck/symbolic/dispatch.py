@@ -66,12 +66,17 @@ class OperatorMode(TorchDispatchMode):
     """Checks of every operator what fake kernels leave unchecked: sizes, dtypes, id domains."""
 
     def __init__(
-        self, recorder: Recorder, kernels: Kernels, domains: Domains, repeats: Repeats
+        self,
+        recorder: Recorder,
+        kernels: Kernels,
+        domains: Domains,
+        bounds: Bounds,
+        repeats: Repeats,
     ) -> None:
         super().__init__()  # pyright: ignore[reportUnknownMemberType]  # torch leaves it untyped
         self._recorder = recorder
         self._domains = domains
-        self._bounds = Bounds(recorder)
+        self._bounds = bounds
         self._requests = Requests(recorder)
         self._kernels = kernels
         self._repeats = repeats

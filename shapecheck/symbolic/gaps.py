@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from shapecheck.symbolic.shape_env import Operator, require
+from shapecheck.symbolic.evidence import Meeting
+from shapecheck.symbolic.shape_env import Operator, expression, require
 
 if TYPE_CHECKING:
     from shapecheck.symbolic.recorder import Recorder
@@ -27,6 +28,8 @@ def check_gaps(
     check = _CHECKS.get(func.overloadpacket)
     if check is not None and not kwargs:
         check(args)
+    if check is _scatter and len(args) > 3 and isinstance(args[3], torch.Tensor):
+        _check_uncovered(args[2], args[3], recorder)
 
 
 def _index_put(args: tuple[Any, ...]) -> None:
@@ -47,6 +50,28 @@ def _scatter(args: tuple[Any, ...]) -> None:
     _fits(index, into, dim)
     if len(args) > 3 and isinstance(args[3], torch.Tensor) and args[3].dim():
         _fits(index, args[3], None)
+
+
+def _check_uncovered(index: torch.Tensor, values: torch.Tensor, recorder: Recorder) -> None:
+    """An index is not broadcast: where it is shorter, the rest of the values goes nowhere."""
+    operation = recorder.operation
+    if operation is None or index.dim() != values.dim():
+        return
+    for covered, given in zip(index.shape, values.shape, strict=True):
+        short, whole = expression(covered), expression(given)
+        if short == 1 and whole != 1:
+            recorder.add(
+                Meeting(
+                    code="SHP303",
+                    text=f"an index of 1 row covers {recorder.judge.text(whole)} rows of values, "
+                    "and is not broadcast",
+                    names=recorder.names(values),
+                    site=operation.site,
+                    operation=operation.name,
+                    origins=recorder.origins([index, values]),
+                    may=True,
+                )
+            )
 
 
 def _fits(index: torch.Tensor, other: torch.Tensor, free: int | None) -> None:

@@ -60,7 +60,7 @@ class Kernels:
             lambda size: hint(size) if isinstance(size, torch.SymInt) else size,
         )
         if refused:
-            self._report(refused, operands)
+            self._report(f"torch refuses these ranks or dtypes ({refused})", operands)
 
     def ask_again(
         self, func: Callable[..., object], args: Arguments, kwargs: Keywords, error: Exception
@@ -74,9 +74,12 @@ class Kernels:
             return
         if operation.name in _RESHAPES or operation.meetings:
             return
+        said = self.recorder.judge.readable(str(error))
         # All sizes alike: what is refused still is so for a rank or a dtype.
         if refusal(func, args, kwargs, _one_or_two, lacking=True):
-            self._report(self.recorder.judge.readable(str(error)), operands)
+            self._report(f"torch refuses these ranks or dtypes ({said})", operands)
+        elif any(size == 0 for one in operands for size in one.shape if type(size) is int):
+            self._report(f"torch refuses an axis of no rows ({said})", operands)
 
     def _report(self, said: str, operands: list[torch.Tensor]) -> None:
         operation = self.recorder.operation
@@ -88,7 +91,7 @@ class Kernels:
         self.recorder.add(
             Meeting(
                 code="SHP203",
-                text=f"torch refuses these ranks or dtypes ({said})",
+                text=said,
                 names=frozenset(),
                 site=operation.site,
                 operation=f"{operation.name} of {shown}",

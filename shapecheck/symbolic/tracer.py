@@ -17,6 +17,7 @@ from shapecheck.dims.parse import parse_shape
 from shapecheck.dims.vocabulary import Owner, lookup
 from shapecheck.errors import ShapecheckError, ShapeContractError
 from shapecheck.symbolic.attribution import site_of_error
+from shapecheck.symbolic.bounds import Bounds
 from shapecheck.symbolic.constructs import constructs
 from shapecheck.symbolic.contracts import Contracts
 from shapecheck.symbolic.dispatch import CallMode, OperatorMode
@@ -63,6 +64,7 @@ class Trace:
         owners = {name: _owner(name, dims) for name in numbers.numbers}
         self.recorder = Recorder(parties=Parties(owners))
         self.domains = Domains(self.recorder)
+        self.bounds = Bounds(self.recorder)
         self._env = RecordingShapeEnv(self.recorder)
         self._trees: dict[str, SourceTree] = {}
         self._sizes: dict[str, int] = {}
@@ -175,11 +177,13 @@ class Trace:
     def ids(self, tensor: torch.Tensor, axis: str) -> torch.Tensor:
         """Declare that the values count along `axis`, for example `target_vocab`."""
         self.domains.tag(tensor, Ids(self._known(axis)))
+        self.bounds.forget(tensor)
         return tensor
 
     def offset(self, tensor: torch.Tensor, source: str, target: str) -> torch.Tensor:
         """Declare that the values lead from `source` ids to `target` ids when added (d2t)."""
         self.domains.tag(tensor, Offset(self._known(source), self._known(target)))
+        self.bounds.forget(tensor)
         return tensor
 
     def allow(self, equality: str, *, reason: str) -> None:
@@ -243,7 +247,9 @@ class Trace:
             mode = stack.enter_context(fake_tensors(self._env))
             repeats = Repeats(self.recorder, self._env, mode)
             kernels = Kernels(self.recorder)
-            stack.enter_context(OperatorMode(self.recorder, kernels, self.domains, repeats))
+            stack.enter_context(
+                OperatorMode(self.recorder, kernels, self.domains, self.bounds, repeats)
+            )
             stack.enter_context(CallMode(self.recorder, kernels))
             stack.enter_context(self.contracts.held())
             try:

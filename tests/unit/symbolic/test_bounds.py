@@ -129,3 +129,12 @@ WITHIN: dict[str, Run] = {
 @pytest.mark.parametrize("name", WITHIN)
 def test_an_index_within_its_axis_is_clean(name: str) -> None:
     assert _messages(WITHIN[name]) == []
+
+
+def test_values_that_are_declared_are_not_those_of_the_placeholder() -> None:
+    with trace(setting="draft wider") as t:
+        d2t = torch.zeros(t.size("draft_vocab"), dtype=torch.int64)
+        t.offset(d2t, "draft_vocab", "target_vocab")
+        hot = torch.arange(t.size("draft_vocab")) + d2t
+        torch.zeros(t.size("target_vocab"), dtype=torch.bool)[hot] = True
+    assert t.report().findings == ()

@@ -59,3 +59,21 @@ def test_scatter_relies_on_its_rows():
         index = t.tensor("topk num_steps", torch.int64)
         t.tensor("bs target_hidden").scatter_(1, index, t.tensor("topk num_steps"))
     assert ("topk", "bs") in {(item.dims.found, item.dims.expected) for item in t.report().capacity}
+
+
+def _scattered(t, index):
+    counts = t.tensor("bs topk target_vocab", torch.int32)
+    return counts.scatter_add_(2, index, t.tensor("bs topk num_steps", torch.int32))
+
+
+def test_an_index_that_is_not_broadcast_leaves_values_out():
+    with trace() as t:
+        _scattered(t, t.tensor("bs 1 num_steps", torch.int64))
+    assert [finding.code for finding in t.report().findings] == ["SHP303"]
+
+
+def test_an_index_that_is_expanded_covers_all_values():
+    with trace() as t:
+        sizes = (t.size("bs"), t.size("topk"), t.size("num_steps"))
+        _scattered(t, t.tensor("bs 1 num_steps", torch.int64).expand(sizes))
+    assert t.report().findings == ()

@@ -53,6 +53,16 @@ def test_a_refused_rank_or_dtype_without_names_shows_its_operands(run: Run) -> N
     assert any(note.message == "made here" for note in report.findings[0].notes)
 
 
+def _best_of_none(t: Trace) -> object:
+    return torch.zeros(4, 0).argmax(dim=1)
+
+
+def test_a_refused_axis_of_no_rows_shows_its_operands() -> None:
+    report = _traced(_best_of_none)
+    assert [finding.code for finding in report.findings] == ["SHP203"]
+    assert "no rows" in report.findings[0].message
+
+
 def _drawn(t: Trace) -> object:
     return torch.multinomial(t.tensor("bs target_vocab"), 1)
 
