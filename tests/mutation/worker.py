@@ -22,7 +22,9 @@ from tests.mutation.mutants import Mutant
 from tests.mutation.table import is_broken
 
 _FORK = multiprocessing.get_context("fork")
-_LIMIT_S = 90.0
+# Of the clock, for what waits; of the processor, so that a busy machine judges no mutant.
+_LIMIT_S = 600.0
+_LIMIT_CPU_S = 90
 # Above what the warm worker has mapped: a mutant that never stops appending ends here.
 _MEMORY_BYTES = 4 << 30
 _ENGINE = Path(__file__).parents[2] / "engine"
@@ -66,7 +68,7 @@ def _child(out: Connection, function: Callable[..., object], args: tuple[object,
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)
     os.dup2(quiet, 2)
-    _bound_memory(_MEMORY_BYTES)
+    _bound(_MEMORY_BYTES, _LIMIT_CPU_S)
     try:
         result = function(*args)
     except Exception as error:
@@ -76,8 +78,10 @@ def _child(out: Connection, function: Callable[..., object], args: tuple[object,
     os._exit(0)
 
 
-def _bound_memory(more: int) -> None:
-    """This process maps at most so many bytes more than it has now; beyond is a MemoryError."""
+def _bound(more: int, seconds: int) -> None:
+    """This process maps at most so many bytes more than it has now, beyond is a MemoryError; after
+    so many seconds of its processor it is ended."""
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (mapped + more, resource.RLIM_INFINITY))
 

@@ -10,6 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 ENDLESS = """
 import json
+import time
 from tests.mutation import worker
 
 def appends():
@@ -22,8 +23,10 @@ def loops():
         pass
 
 worker._MEMORY_BYTES = 1 << 28
-worker._LIMIT_S = 1.0
-print(json.dumps([worker.forked(one) for one in (appends, loops, lambda: "ends")]))
+worker._LIMIT_CPU_S = 1
+said = [worker.forked(one) for one in (appends, loops, lambda: "ends")]
+worker._LIMIT_S = 0.5
+print(json.dumps([*said, worker.forked(time.sleep, 60)]))
 """
 
 
@@ -31,4 +34,4 @@ def test_memory_and_time_of_a_mutant_are_bounded() -> None:
     run = subprocess.run(
         [sys.executable, "-c", ENDLESS], capture_output=True, text=True, check=True, cwd=ROOT
     )
-    assert json.loads(run.stdout) == ["MemoryError: ", "timeout", "ends"]
+    assert json.loads(run.stdout) == ["MemoryError: ", "died", "ends", "timeout"]
