@@ -24,7 +24,7 @@ from tests.mutation.table import is_broken
 _FORK = multiprocessing.get_context("fork")
 # Of the clock, for what waits; of the processor, so that a busy machine judges no mutant.
 _LIMIT_S = 600.0
-_LIMIT_CPU_S = 90
+_LIMIT_CPU_S = 120
 # Above what the warm worker has mapped: a mutant that never stops appending ends here.
 _MEMORY_BYTES = 4 << 30
 _ENGINE = Path(__file__).parents[2] / "engine"
