@@ -102,6 +102,11 @@ class PrefillInput:
     work: Ragged
 
     @invariant
+    def select_index_in_range(self) -> Tensor:
+        """Every selected row exists."""
+        return (self.select_index >= 0) & (self.select_index < len(self.input_ids))
+
+    @invariant
     def work_counts_the_rows(self) -> bool:
         """The lengths that the host planned with are those of the tensors."""
         return sum(self.work.extend_lens) == len(self.input_ids)

@@ -58,7 +58,7 @@ def test_a_link_to_a_node_that_is_no_child_or_sibling_is_refused(
         replace(tree, **{field: links}).check(_dims(num_steps=3))
 
 
-def test_lengths_on_the_host_count_the_rows() -> None:
+def test_the_host_selects_rows_that_exist_and_counts_them_all() -> None:
     work = Ragged(req_rows=(1, 2), prefix_lens=(0, 0), extend_lens=(2, 1))
     rows = torch.arange(3)
     batch = PrefillInput(
@@ -69,6 +69,9 @@ def test_lengths_on_the_host_count_the_rows() -> None:
         work=work,
     )
     batch.check(_dims(num_steps=3))
+    beyond = replace(batch, select_index=torch.tensor([3]))
+    with pytest.raises(ShapeContractError, match=r"(?s)SHP206 .*select_index_in_range"):
+        beyond.check(_dims(num_steps=3))
     longer = replace(batch, work=replace(work, extend_lens=(2, 2)))
     with pytest.raises(ShapeContractError, match=r"(?s)SHP206 .*work_counts_the_rows"):
         longer.check(_dims(num_steps=3))
