@@ -24,7 +24,7 @@ from shapecheck.static.heap import Heap
 from shapecheck.static.index import ClassFacts, FunctionFacts
 from shapecheck.static.indices import unused_indices
 from shapecheck.static.loader import Source, split_lines
-from shapecheck.static.machine import ROOT_BUDGET, Frame, Machine, State
+from shapecheck.static.machine import ROOT_BUDGET, Frame, Machine, State, unit_of
 from shapecheck.static.named import name_owner
 from shapecheck.static.packs.drift import drifted
 from shapecheck.static.packs.model import Pack
@@ -153,7 +153,7 @@ def _analyse(
     for done, function in enumerate(roots):
         progress(done, len(roots))
         try:
-            unit = _unit(function, function.cls)
+            unit = unit_of(function, function.cls)
             if only is not None and unit not in only:
                 continue
             found = machine.segment(unit).unused_indices
@@ -207,13 +207,9 @@ def _segment(function: FunctionFacts, text: list[str]) -> str:
     return "\n".join(text[function.node.lineno - 1 : function.node.end_lineno])
 
 
-def _unit(function: FunctionFacts, cls: ClassFacts | None) -> UnitKey:
-    return function.module.path, function.qualname, cls.name if cls else ""
-
-
 def run_root(machine: Machine, function: FunctionFacts, cls: ClassFacts | None) -> None:
     """Interpret a function once with nothing known but types, names and its class's owner."""
-    unit = _unit(function, cls)
+    unit = unit_of(function, cls)
     machine.basis.add(unit)
     key = (function, cls)
     if key in machine.done:

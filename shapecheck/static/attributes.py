@@ -45,9 +45,10 @@ _PART_OF_MODEL = re.compile(r"(?:config|cfg|runner|model|worker|head|embed)$")
 
 def read_attribute(frame: Frame, base: Value, node: ast.Attribute) -> Value:
     """The value of `base.attr` for every alternative of the base."""
+    if not isinstance(base, Union):
+        return _read(frame, base, node.attr, node)
     value = lift(lambda plain: _read(frame, plain, node.attr, node), base)
-    if isinstance(base, Union):
-        _note_split(frame, base, value, node)
+    _note_split(frame, base, value, node)
     return value
 
 

@@ -14,7 +14,7 @@ from shapecheck.static.contracts.sizes import size_by_key
 from shapecheck.static.counts import rows_of_tensor
 from shapecheck.static.extent import manageable
 from shapecheck.static.facts import Division
-from shapecheck.static.global_names import resolved_value
+from shapecheck.static.global_names import global_value
 from shapecheck.static.guards import last_name, single_branch
 from shapecheck.static.lists import any_item, extended
 from shapecheck.static.machine import Frame
@@ -64,10 +64,7 @@ def _name(frame: Frame, node: ast.Name) -> Value:
         return value
     if frame.scope is not None and node.id in frame.scope:
         return frame.scope[node.id]
-    if node.id not in frame.module.bindings:
-        return resolved_value(frame, f"builtins.{node.id}", node.id)
-    found = frame.machine.project.resolve(frame.module, node.id)
-    return resolved_value(frame, found, node.id)
+    return global_value(frame, node.id)
 
 
 def _constant(frame: Frame, node: ast.Constant) -> Value:

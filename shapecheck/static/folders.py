@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,28 +13,33 @@ class Folders:
     """What lies below a root, folder by folder, as it was when a folder was first asked for."""
 
     root: Path
-    _names: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    _listings: dict[str, Mapping[str, bool]] = field(default_factory=dict[str, Mapping[str, bool]])
 
     def holds_file(self, shown: str) -> bool:
         """Whether there is a file at a path below the root, written with slashes."""
-        if not self._holds(shown):
-            return False
-        try:
-            return (self.root / shown).is_file()
-        except (OSError, ValueError):
-            return False
-
-    def _holds(self, shown: str) -> bool:
         folder, _, name = shown.rpartition("/")
-        names = self._names.get(folder)
-        if names is None:
-            names = self._names[folder] = self._listed(folder)
-        return name in names
+        return self._listing(folder).get(name, False)
 
-    def _listed(self, folder: str) -> frozenset[str]:
-        if folder and not self._holds(folder):
-            return frozenset()
+    def _listing(self, folder: str) -> Mapping[str, bool]:
+        """The names in a folder, and whether each is a file."""
+        known = self._listings.get(folder)
+        if known is None:
+            known = self._listings[folder] = self._listed(folder)
+        return known
+
+    def _listed(self, folder: str) -> Mapping[str, bool]:
+        above, _, name = folder.rpartition("/")
+        if folder and name not in self._listing(above):
+            return {}
         try:
-            return frozenset(os.listdir(self.root / folder))
+            with os.scandir(self.root / folder) as entries:
+                return {one.name: _is_file(one) for one in entries}
         except (OSError, ValueError):
-            return frozenset()
+            return {}
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError:  # a link that leads round in a circle
+        return False

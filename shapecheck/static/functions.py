@@ -192,8 +192,8 @@ def bind(
     if receiver is not None and names and function.kind != "static":
         env[names[0].arg] = receiver
         skip = 1
-    owner_name = _cell_owner(function, receiver)
     parameters = [*names[skip:], *spec.kwonlyargs]
+    promises = frame.machine.promises
     for index, argument in enumerate(parameters):
         name = argument.arg
         positional = index < len(names) - skip
@@ -204,10 +204,12 @@ def bind(
         else:
             env[name] = _default(spec, index + skip)
             continue
-        place = argument_node(node, name, index if positional else 1 << 30)
-        cell = f"{owner_name}({name}=)"
-        value = passed(frame, cell, value, place, node)
-        value = keep_parameter(frame, function, cell, name, value, place)
+        promise = promises.of_parameter(function, name)
+        if promise is not None or _has_sizes(value):
+            place = argument_node(node, name, index if positional else 1 << 30)
+            cell = f"{_cell_owner(function, receiver)}({name}=)"
+            value = passed(frame, cell, value, place, node)
+            value = keep_parameter(frame, promise, cell, value, place)
         env[name] = _typed(frame, function, argument, value)
     if spec.vararg:
         env[spec.vararg.arg] = UNKNOWN
@@ -289,6 +291,11 @@ def passed(frame: Frame, cell: str, value: Value, place: ast.expr, call: ast.exp
             ),
         )
     return with_step(value, Step("passed", cell, span, cell))
+
+
+def _has_sizes(value: Value) -> bool:
+    """Whether `passed` may say more than the value itself."""
+    return isinstance(value, Size | Union)
 
 
 def _sizes_of(value: Value) -> Value:

@@ -18,6 +18,23 @@ from shapecheck.static.values import (
 )
 
 
+def global_value(frame: Frame, name: str) -> Value:
+    """The value of a name that is not local: of the module, or a builtin."""
+    module, machine = frame.module, frame.machine
+    key = module, name
+    value = machine.names.get(key)
+    if value is not None:
+        return value
+    if name not in module.bindings:
+        found: Resolved = f"builtins.{name}"
+    else:
+        found = machine.project.resolve(module, name)
+    value = resolved_value(frame, found, name)
+    if not isinstance(found, tuple):  # what an expression says may still be unknown
+        machine.names[key] = value
+    return value
+
+
 def resolved_value(frame: Frame, found: Resolved, name: str) -> Value:
     """The value of what a global name stands for."""
     if isinstance(found, ClassFacts):

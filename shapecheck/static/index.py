@@ -85,10 +85,16 @@ class ModuleFacts:
     local_classes: dict[ast.ClassDef, ClassFacts] = field(
         default_factory=dict[ast.ClassDef, ClassFacts]
     )
+    spans: dict[tuple[int, int], Span] = field(default_factory=dict[tuple[int, int], Span])
 
-    def span(self, node: ast.expr | ast.stmt) -> Span:
-        """The place of a node, columns from 1."""
-        return Span(path=self.path, line=node.lineno, column=node.col_offset + 1)
+    def span(self, node: ast.expr | ast.stmt | ast.arg) -> Span:
+        """The place of a node, columns from 1; made once."""
+        place = node.lineno, node.col_offset
+        span = self.spans.get(place)
+        if span is None:
+            span = Span(path=self.path, line=place[0], column=place[1] + 1)
+            self.spans[place] = span
+        return span
 
 
 Resolved = None | str | ModuleFacts | ClassFacts | FunctionFacts | tuple[ModuleFacts, ast.expr]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from functools import lru_cache
 
 from shapecheck.static.guards import last_name
 from shapecheck.static.machine import Frame
@@ -31,25 +31,25 @@ def note_pairs(
     frame: Frame, arguments: tuple[Value, ...], keywords: dict[str, Value], node: ast.Call
 ) -> None:
     """Let the total of every argument that holds offsets meet the rows of what it divides."""
-    named = dict(_named(arguments, keywords, node))
+    given = () if any(isinstance(one, ast.Starred) for one in node.args) else node.args
+    names = [last_name(one).lstrip("_") for one in given]
+    if not any(map(_divided, names)) and not any(map(_divided, keywords)):
+        return
+    named = dict(zip(names, arguments, strict=False)) | keywords
     for name, offsets in named.items():
-        match = _OFFSETS.match(name)
-        if match is None:
+        divided = _divided(name)
+        if not divided:
             continue
-        divided = match["of"] or match["before"]
         for partner in _ROWS.get(divided, (divided, f"{divided}_indices")):
             if partner in named:
                 _meet(frame, offsets, named[partner], node)
 
 
-def _named(
-    arguments: tuple[Value, ...], keywords: dict[str, Value], node: ast.Call
-) -> Iterator[tuple[str, Value]]:
-    """The arguments by the name that the call gives them."""
-    if not any(isinstance(given, ast.Starred) for given in node.args):
-        for given, value in zip(node.args, arguments, strict=False):
-            yield last_name(given).lstrip("_"), value
-    yield from keywords.items()
+@lru_cache(maxsize=65536)
+def _divided(name: str) -> str:
+    """What the offsets of this name divide, or '' where it names none."""
+    match = _OFFSETS.match(name)
+    return "" if match is None else match["of"] or match["before"]
 
 
 def _meet(frame: Frame, offsets: Value, rows: Value, node: ast.Call) -> None:

@@ -22,17 +22,16 @@ from shapecheck.static.values import (
 _PUTS_ONE = {"append", "appendleft", "insert"}
 _PUTS_ALL = {"extend", "extendleft"}
 _MOVES = {"pop", "popleft", "remove", "clear", "sort", "reverse"}
+_CHANGES = frozenset(_PUTS_ONE | _PUTS_ALL | _MOVES)
 
 
 def grow_list(frame: Frame, node: ast.Call, arguments: tuple[Value, ...]) -> bool:
     """Whether the call changes a list; if so the list is what it is from here on."""
     function = node.func
-    if not isinstance(function, ast.Attribute) or not isinstance(
-        function.value, ast.Name | ast.Attribute
-    ):
+    if not isinstance(function, ast.Attribute) or function.attr not in _CHANGES:
         return False
     name = function.attr
-    if name not in _PUTS_ONE | _PUTS_ALL | _MOVES:
+    if not isinstance(function.value, ast.Name | ast.Attribute):
         return False
     before = frame.machine.evaluate(frame, function.value)
     if not any(isinstance(one.value, Sequence | Items) for one in alternatives(before)):

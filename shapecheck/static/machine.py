@@ -114,8 +114,11 @@ class Machine:
     guards: dict[tuple[ast.expr, bool], Guard] = field(
         default_factory=dict[tuple[ast.expr, bool], Guard]
     )
-    writers: dict[tuple[ClassFacts, str], list[FunctionFacts]] = field(
-        default_factory=dict[tuple["ClassFacts", str], list["FunctionFacts"]]
+    writers: dict[tuple[ClassFacts, str], list[tuple[FunctionFacts, UnitKey]]] = field(
+        default_factory=dict[tuple["ClassFacts", str], list[tuple["FunctionFacts", UnitKey]]]
+    )
+    names: dict[tuple[ModuleFacts, str], Value] = field(
+        default_factory=dict[tuple["ModuleFacts", str], "Value"]
     )
     scopes: dict[ClassFacts, dict[str, Value]] = field(
         default_factory=dict[ClassFacts, dict[str, Value]]
@@ -198,8 +201,11 @@ class Machine:
         key = (cls, attribute)
         if key not in self.writers:
             self.writers[key] = self._writers(cls, attribute)
-        for writer in self.writers[key]:
-            self.run_root(self, writer, cls)
+        for writer, unit in self.writers[key]:
+            if (writer, cls) in self.done:
+                self.basis.add(unit)
+            else:
+                self.run_root(self, writer, cls)
         if own is ref:
             return own.settled.get(attribute)
         return ref.settled.get(attribute, own.settled.get(attribute))
@@ -212,19 +218,24 @@ class Machine:
         value = self.cell(self.self_ref(cls), attribute)
         return value if isinstance(value, Size) and units_of(value.poly) is not None else None
 
-    def _writers(self, cls: ClassFacts, attribute: str) -> list[FunctionFacts]:
+    def _writers(self, cls: ClassFacts, attribute: str) -> list[tuple[FunctionFacts, UnitKey]]:
         names: list[str] = []
         for one in self.project.mro(cls):
             names.extend(name for name in one.stores.get(attribute, ()) if name not in names)
         if not names:
             return []
         found = [self.project.method(cls, name) for name in dict.fromkeys(["__init__", *names])]
-        return [function for function in found if function is not None]
+        return [(one, unit_of(one, cls)) for one in found if one is not None]
 
     def settle(self, ref: ObjectRef, attribute: str, value: Value) -> None:
         """Add a value to the cell of a field."""
         known = ref.settled.get(attribute)
         ref.settled[attribute] = value if known is None else join(known, value)
+
+
+def unit_of(function: FunctionFacts, cls: ClassFacts | None) -> UnitKey:
+    """The unit that a function is when it is interpreted on its own."""
+    return function.module.path, function.qualname, cls.name if cls else ""
 
 
 def lookup_field(frame: Frame, ref: ObjectRef, attribute: str) -> Value | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 
-from shapecheck.diagnostics.model import Span
 from shapecheck.dims.expr import Poly
 from shapecheck.static.counts import count_symbol
 from shapecheck.static.machine import Frame
@@ -52,7 +51,7 @@ def count_by_name(frame: Frame, name: str, node: ast.expr | ast.arg) -> Size | N
     symbol = count_symbol(name)
     if symbol is None:
         return None
-    return Size(Poly.symbol(symbol), (Step("read", _text(node), _span(frame, node)),))
+    return Size(Poly.symbol(symbol), (Step("read", _text(node), frame.module.span(node)),))
 
 
 def tensor_by_name(
@@ -62,7 +61,7 @@ def tensor_by_name(
     kind = last_axis_of_name(name)
     if not kind or owned is None:
         return None
-    span = _span(frame, node)
+    span = frame.module.span(node)
     symbol = Symbol(kind, owned.owner, "", owned)
     size = Size(Poly.symbol(symbol), (Step("named", _text(node), span),))
     dtype = DType("", owned.owner, (Step("read", _text(node), span),))
@@ -74,11 +73,7 @@ def name_owner(frame: Frame, name: str, node: ast.expr | ast.arg) -> Ownership |
     owner = owner_of_name(name)
     if not owner:
         return None
-    return Ownership(owner, f"the name {name} says so", _span(frame, node))
-
-
-def _span(frame: Frame, node: ast.expr | ast.arg) -> Span:
-    return Span(path=frame.module.path, line=node.lineno, column=node.col_offset + 1)
+    return Ownership(owner, f"the name {name} says so", frame.module.span(node))
 
 
 def names_config(node: ast.expr) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 
 from shapecheck.static.counts import units_of
 from shapecheck.static.facts import Formula
@@ -19,8 +20,8 @@ def note_formula(frame: Frame, target: ast.expr, value: Value, node: ast.expr) -
     if not isinstance(value, Size | Unknown) or isinstance(node, ast.Constant):
         return
     for function in reversed(frame.stack):
-        sides = [side for side in _SIDES if side in function.name.lower()]
-        if len(sides) == 1 and function.cls is not None:
+        side = _side_of(function.name)
+        if side and function.cls is not None:
             break
     else:
         return
@@ -31,10 +32,17 @@ def note_formula(frame: Frame, target: ast.expr, value: Value, node: ast.expr) -
     span = frame.module.span(node)
     key = (f"{function.module.path}:{function.cls.name}", wording(target))
     made = Formula(
-        side=sides[0],
+        side=side,
         size=size,
         span=span,
         where=frame.where,
         single_branch=single_branch(frame.guards),
     )
     frame.machine.facts.formulae.setdefault(key, {}).setdefault((span, size), made)
+
+
+@lru_cache(maxsize=65536)
+def _side_of(name: str) -> str:
+    """The one side that a function's name speaks of, or ''."""
+    sides = [side for side in _SIDES if side in name.lower()]
+    return sides[0] if len(sides) == 1 else ""

@@ -52,6 +52,8 @@ def run_body(frame: Frame) -> Value:
         own = guards[entry_guards] if len(guards) > entry_guards else None
         heap = join_heaps(heap, other, None if own is None else own.negated())
     frame.state = State({}, heap)
+    if len(exits) == 1 and len(exits[0][1]) <= entry_guards and not isinstance(exits[0][0], Union):
+        return exits[0][0]
     return union(
         Alternative(one.value, (*guards[entry_guards:], *one.guards))
         for value, guards, _ in exits

@@ -21,6 +21,8 @@ def with_step(value: Value, step: Step) -> Value:
         if isinstance(plain, DType) and plain.owner:
             return DType(plain.name, plain.owner, (*plain.trail, step)[-12:])
         if isinstance(plain, Tensor):
+            if plain.dims is None and plain.last is None and plain.total is None:
+                return plain
             return Tensor(
                 None if plain.dims is None else tuple(_axis(axis, step) for axis in plain.dims),
                 _axis(plain.last, step),

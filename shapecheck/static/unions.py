@@ -31,8 +31,11 @@ def union(choices: Iterable[Alternative]) -> Value:
         for position, known in enumerate(kept):
             merged = _merged(known.value, choice.value)
             if merged is not None:
-                shared = tuple(guard for guard in known.guards if guard in choice.guards)
-                kept[position] = Alternative(merged, shared)
+                if known.guards:
+                    shared = tuple(guard for guard in known.guards if guard in choice.guards)
+                    kept[position] = Alternative(merged, shared)
+                elif merged is not known.value:
+                    kept[position] = Alternative(merged)
                 break
         else:
             if len(kept) < _MAX_COMPARED:
@@ -51,9 +54,10 @@ def _merged(left: Plain, right: Plain) -> Plain | None:
     """One value for both, when they differ in nothing that a size depends on."""
     if left is right:
         return left
-    if type(left) is type(right) and left == right:
+    mine, theirs = type(left), type(right)
+    if mine is theirs and left == right:
         return left
-    if isinstance(left, Items) or isinstance(right, Items):
+    if mine is Items or theirs is Items:
         return _gathered(left, right)
     if not (isinstance(left, Tensor) and isinstance(right, Tensor)):
         return None
@@ -84,7 +88,7 @@ def _names_owner(value: Plain) -> bool:
 
 def join(left: Value, right: Value, guard: Guard | None = None) -> Value:
     """Either value: `left` under the guard, `right` under its negation."""
-    if left is right or left == right:
+    if left is right or (type(left) is type(right) and left == right):
         return left
     ours = (guard,) if guard else ()
     theirs = (guard.negated(),) if guard else ()

@@ -73,10 +73,9 @@ def keep_field(frame: Frame, ref: ObjectRef, name: str, value: Value, node: ast.
 
 
 def keep_parameter(
-    frame: Frame, function: FunctionFacts, cell: str, name: str, value: Value, node: ast.expr
+    frame: Frame, promise: Promise | None, cell: str, value: Value, node: ast.expr
 ) -> Value:
     """The argument as the function sees it; what breaks the promise is noted."""
-    promise = frame.machine.promises.of_parameter(function, name)
     return _kept(frame, promise, cell, value, node)
 
 
