@@ -6,6 +6,7 @@ import gc
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
@@ -30,7 +31,9 @@ from shapecheck.static.packs.drift import drifted
 from shapecheck.static.packs.model import Pack
 from shapecheck.static.prefilter import can_work
 from shapecheck.static.project import Project, module_name
+from shapecheck.static.recall import RecallError, recall
 from shapecheck.static.statements import run_body
+from shapecheck.static.states import FieldState, state_of
 from shapecheck.static.units import Basis, Body, UnitKey, Units, whole_text
 from shapecheck.static.values import UNKNOWN, ClassValue, Instance, Value
 from shapecheck.static.workers import Progress, run_jobs
@@ -46,24 +49,49 @@ def analyse(
     entries: Entries,
     progress: Progress | None = None,
     packs: tuple[Pack, ...] = (),
+    states: tuple[FieldState, ...] = (),
+    *,
     only: frozenset[UnitKey] | None = None,
+    lasting: bool = False,
 ) -> Analysis:
     """Analyse the entries; imports inside their root are followed when needed.
 
     `packs` say about the code below that root what its source does not.
     `progress` hears how many of the functions are done.
-    `only` leaves out every unit but these and what they ask for.
+    `only` leaves out every unit but these and what they ask for, beyond what `states` tell: those
+    are left by an earlier run, one for each part, and by this one if it is to be `lasting`.
     """
-    paths = None if only is None else {path for path, _, _ in only}
-    parts = _parts(entries)
-    if paths is not None:
-        parts = [tuple(one for one in part if one[1].path in paths) for part in parts]
-        parts = [part for part in parts if part] or [()]
+    parts = [(part, None) for part in _parts(entries)]
+    if only is not None:
+        paths = {path for path, _, _ in only}
+        known = states if len(states) == len(parts) else [None] * len(parts)
+        parts = [
+            (tuple(one for one in part if one[1].path in paths), state)
+            for (part, _), state in zip(parts, known, strict=True)
+        ]
+        parts = [one for one in parts if one[0]] or [((), None)]
     jobs = [
-        partial(_with_room, entries, part, packs, only, number=number, of=len(parts))
-        for number, part in enumerate(parts)
+        partial(
+            _with_room,
+            Job(entries, part, packs, only, state, number=number, of=len(parts), lasting=lasting),
+        )
+        for number, (part, state) in enumerate(parts)
     ]
     return together(run_jobs(jobs, progress))
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One part of a run: its entries, the units that are asked for, and what is known of others."""
+
+    entries: Entries
+    part: Part
+    packs: tuple[Pack, ...]
+    only: frozenset[UnitKey] | None
+    state: FieldState | None
+    number: int
+    of: int
+    lasting: bool
 
 
 def _parts(entries: Entries) -> list[Part]:
@@ -78,22 +106,13 @@ def _parts(entries: Entries) -> list[Part]:
     return [part for part in (entries.kept[:middle], entries.kept[middle:]) if part]
 
 
-def _with_room(
-    entries: Entries,
-    part: Part,
-    packs: tuple[Pack, ...],
-    only: frozenset[UnitKey] | None,
-    progress: Progress,
-    *,
-    number: int,
-    of: int,
-) -> Analysis:
+def _with_room(job: Job, progress: Progress) -> Analysis:
     """The analysis of one part, with more stack than the main thread may have."""
     box: list[Analysis | BaseException] = []
 
     def work() -> None:
         try:
-            box.append(_analyse(entries, part, packs, only, progress, number=number, of=of))
+            box.append(_analyse(job, progress))
         except BaseException as error:  # re-raised below, in the caller's thread
             box.append(error)
 
@@ -117,24 +136,18 @@ def _with_room(
     return result
 
 
-def _analyse(
-    entries: Entries,
-    part: Part,
-    packs: tuple[Pack, ...],
-    only: frozenset[UnitKey] | None,
-    progress: Progress,
-    *,
-    number: int,
-    of: int,
-) -> Analysis:
+def _analyse(job: Job, progress: Progress) -> Analysis:
+    entries, packs, only = job.entries, job.packs, job.only
     project = Project(entries.root, unreadable=dict(entries.unreadable))
     promises = Promises.of(packs)
     is_root = root_test(promises)
     roots: list[FunctionFacts] = []
     crashes = project.crashes
-    mine = {source.path for _, source in part}
+    mine = {source.path for _, source in job.part}
     told = [
-        one for one in entries.spoken[number::of] if only is None or whole_text(one[1].path) in only
+        one
+        for one in entries.spoken[job.number :: job.of]
+        if only is None or whole_text(one[1].path) in only
     ]
     spoken = {source.path for _, source in told}
     for file, source in (*entries.kept, *told):
@@ -150,6 +163,8 @@ def _analyse(
             roots += [one for one in facts.functions if is_root(_segment(one, text))]
     machine = Machine(project, run_body, run_root, evaluate, call_function)
     machine.promises = promises
+    if job.state is not None:
+        recall(machine, job.state)
     for done, function in enumerate(roots):
         progress(done, len(roots))
         try:
@@ -159,6 +174,8 @@ def _analyse(
             found = machine.segment(unit).unused_indices
             found |= {fact.span: fact for fact in unused_indices(function)}
             run_root(machine, function, function.cls)
+        except RecallError:
+            raise
         except Exception as error:  # as above
             path = function.module.path
             span = function.module.span(function.node)
@@ -170,10 +187,11 @@ def _analyse(
         lines=project.lines,
         unreadable=project.unreadable,
         crashes=crashes,
-        drift=tuple(drifted(project, packs)) if not number else (),
+        drift=tuple(drifted(project, packs)) if not job.number else (),
         contracts=machine.promises.in_force,
         loaded=project.texts,
         absent=frozenset(project.absent),
+        states=(state_of(machine),) if job.lasting else (),
     )
 
 
@@ -212,11 +230,12 @@ def run_root(machine: Machine, function: FunctionFacts, cls: ClassFacts | None) 
     unit = unit_of(function, cls)
     machine.basis.add(unit)
     key = (function, cls)
-    if key in machine.done:
+    if key in machine.done or unit in machine.known:
         return
     machine.done.add(key)
     saved, machine.budget = machine.budget, ROOT_BUDGET
-    outer, machine.unit = machine.unit, unit
+    outer, machine.unit = (machine.unit, machine.giver), unit
+    machine.giver = unit
     asked, machine.basis = machine.basis, set[Body | UnitKey | Basis]((unit[:2],))
     machine.facts = machine.segment(unit)
     place = function.module.span(function.node), unit[2]
@@ -245,8 +264,8 @@ def run_root(machine: Machine, function: FunctionFacts, cls: ClassFacts | None) 
             machine.facts.cut_short.add(place)
         machine.budget = saved
         machine.bases[unit] = frozenset((*machine.bases.get(unit, ()), *machine.basis))
-        machine.unit, machine.basis = outer, asked
-        machine.facts = machine.segment(outer)
+        (machine.unit, machine.giver), machine.basis = outer, asked
+        machine.facts = machine.segment(machine.unit)
 
 
 def _receiver(machine: Machine, function: FunctionFacts, cls: ClassFacts | None) -> Value | None:

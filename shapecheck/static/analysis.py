@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from shapecheck.diagnostics.model import Diagnostic, Span
+from shapecheck.static.states import FieldState
 from shapecheck.static.units import Units, joined
 
 T = TypeVar("T")
@@ -16,7 +17,8 @@ T = TypeVar("T")
 class Analysis:
     """The facts of a run, unit by unit, and the files that they rest on.
 
-    `loaded` are the texts of files by path, `absent` the paths where a module was looked for.
+    `loaded` are the texts of files by path, `absent` the paths where a module was looked for,
+    `states` what the fields held when its parts ended, where a later run may ask.
     """
 
     units: Units
@@ -27,6 +29,7 @@ class Analysis:
     contracts: frozenset[tuple[str, Span]]
     loaded: Mapping[str, str]
     absent: frozenset[str]
+    states: tuple[FieldState, ...] = ()
 
 
 def together(parts: list[Analysis]) -> Analysis:
@@ -40,6 +43,7 @@ def together(parts: list[Analysis]) -> Analysis:
         contracts=frozenset[tuple[str, Span]]().union(*(one.contracts for one in parts)),
         loaded=_merged(one.loaded for one in parts),
         absent=frozenset[str]().union(*(one.absent for one in parts)),
+        states=tuple(state for one in parts for state in one.states),
     )
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import ast
 import io
 import pickle
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import TypeGuard, cast
 
 from shapecheck.diagnostics.model import Note, Span
@@ -46,10 +47,10 @@ class _Writer(pickle.Pickler):
 
 
 class _Reader(pickle.Unpickler):
-    def __init__(self, data: bytes, classes: Iterable[type], move: Move) -> None:
+    def __init__(self, data: bytes, classes: tuple[type, ...], move: Move) -> None:
         super().__init__(io.BytesIO(data))
         self._move = move
-        self._classes = {(one.__module__, one.__name__): one for one in classes}
+        self._classes = _by_name(classes)
 
     def persistent_load(self, pid: object) -> Span | None:
         if not pid:
@@ -64,6 +65,11 @@ class _Reader(pickle.Unpickler):
         return known
 
 
+@lru_cache
+def _by_name(classes: tuple[type, ...]) -> Mapping[tuple[str, str], type]:
+    return {(one.__module__, one.__name__): one for one in classes}
+
+
 def stay(_path: str, line: int) -> int:
     """The move of a text that did not change."""
     return line
@@ -76,7 +82,7 @@ def encode(data: object) -> bytes:
     return stream.getvalue()
 
 
-def decode(data: bytes, classes: Iterable[type], move: Move = stay) -> object:
+def decode(data: bytes, classes: tuple[type, ...], move: Move = stay) -> object:
     """The data of these bytes, its places moved; CodecError when it is not made of `classes`."""
     try:
         return _Reader(data, classes, move).load()

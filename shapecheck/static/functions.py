@@ -20,6 +20,7 @@ from shapecheck.static.project import annotation_head
 from shapecheck.static.symbols import Ownership, Step, owners_of
 from shapecheck.static.trails import has_trail, with_step
 from shapecheck.static.unions import lift
+from shapecheck.static.units import Birth
 from shapecheck.static.values import (
     NONE,
     UNKNOWN,
@@ -92,8 +93,11 @@ def call_function(
         frame.state.heap = inner.state.heap
         return _returned(frame, function, result, node)
     before = frame.state.heap.log
+    giver, machine.giver = machine.giver, Birth()
     with machine.resting_on(body) as basis:
         result = machine.run_body(inner)
+    machine.giver.basis = basis[0]
+    machine.giver = giver
     frame.state.heap = inner.state.heap
     if frame.state.heap.log is before and machine.budget > 0:
         machine.summaries[key] = result, basis[0]

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import TYPE_CHECKING
 
 from shapecheck.diagnostics.model import Span
 from shapecheck.static.contracts.lookup import Promises
@@ -18,8 +20,11 @@ from shapecheck.static.owners import DRAFT
 from shapecheck.static.project import Project
 from shapecheck.static.symbols import Ownership
 from shapecheck.static.unions import join
-from shapecheck.static.units import Basis, Body, Segment, UnitKey
+from shapecheck.static.units import Basis, Birth, Body, Giver, Segment, UnitKey
 from shapecheck.static.values import ObjectRef, Size, Value
+
+if TYPE_CHECKING:
+    from shapecheck.static.recall import Recalled
 
 MAX_DEPTH = 6
 ROOT_BUDGET = 20_000
@@ -81,7 +86,10 @@ class Machine:
     """What every frame shares.
 
     `facts` and `basis` are those of the unit that is being interpreted, `bases` and `segments`
-    those of every unit.
+    those of every unit. `givers` are what gave a field something, `giver` is at work, `births` the
+    constructors that wait or waited, `renewed` the fields that a giver of an earlier run gives
+    something else. `recalled` is what an earlier run left, and `known` the units
+    that it spares this one.
     """
 
     project: Project
@@ -123,6 +131,14 @@ class Machine:
     scopes: dict[ClassFacts, dict[str, Value]] = field(
         default_factory=dict[ClassFacts, dict[str, Value]]
     )
+    giver: Giver = ("", "", "")
+    givers: dict[tuple[ObjectRef, str], dict[Giver, Value | None]] = field(
+        default_factory=dict[tuple["ObjectRef", str], dict["Giver", "Value | None"]]
+    )
+    renewed: set[tuple[ObjectRef, str]] = field(default_factory=set[tuple["ObjectRef", str]])
+    births: dict[ObjectRef, Birth] = field(default_factory=dict["ObjectRef", "Birth"])
+    recalled: Recalled | None = None
+    known: frozenset[UnitKey] = frozenset()
     budget: int = ROOT_BUDGET
     promises: Promises = field(default_factory=Promises)
 
@@ -171,7 +187,8 @@ class Machine:
         """The one object that stands for every instance of a class, keyed by class and owner."""
         ref = self.selves.get(cls)
         if ref is None:
-            ref = ObjectRef(cls, self.class_owner(cls), None, label="self")
+            ref = self.recalled.self_ref(cls) if self.recalled is not None else None
+            ref = ref or ObjectRef(cls, self.class_owner(cls), None, label="self")
             self.selves[cls] = ref
         return ref
 
@@ -191,6 +208,8 @@ class Machine:
         cls = ref.cls
         if ref.pending is not None:
             ref.pending()
+        if ref.recall is not None:
+            ref.recall(attribute)
         if ref.basis is not None:
             self.basis.add(ref.basis)
         if cls is None:
@@ -198,11 +217,13 @@ class Machine:
         if attribute in ref.settled and self.selves.get(cls) is not ref:
             return ref.settled[attribute]
         own = self.self_ref(cls)
+        if own.recall is not None:
+            own.recall(attribute)
         key = (cls, attribute)
         if key not in self.writers:
             self.writers[key] = self._writers(cls, attribute)
         for writer, unit in self.writers[key]:
-            if (writer, cls) in self.done:
+            if unit in self.known or (writer, cls) in self.done:
                 self.basis.add(unit)
             else:
                 self.run_root(self, writer, cls)
@@ -229,8 +250,16 @@ class Machine:
 
     def settle(self, ref: ObjectRef, attribute: str, value: Value) -> None:
         """Add a value to the cell of a field."""
-        known = ref.settled.get(attribute)
-        ref.settled[attribute] = value if known is None else join(known, value)
+        if ref.recall is not None:
+            ref.recall(attribute)
+        key = (ref, attribute)
+        givers = self.givers.setdefault(key, {})
+        mine, known = givers.get(self.giver), ref.settled.get(attribute)
+        givers[self.giver] = value if mine is None else join(mine, value)
+        if key in self.renewed:
+            ref.settled[attribute] = reduce(join, filter(None, givers.values()))
+        else:
+            ref.settled[attribute] = value if known is None else join(known, value)
 
 
 def unit_of(function: FunctionFacts, cls: ClassFacts | None) -> UnitKey:

@@ -10,6 +10,7 @@ from shapecheck.static.machine import MAX_DEPTH, Frame, State
 from shapecheck.static.owners import DRAFT, TARGET, is_draft_flag
 from shapecheck.static.stores import store_attribute
 from shapecheck.static.symbols import Ownership
+from shapecheck.static.units import Birth
 from shapecheck.static.values import (
     UNKNOWN,
     Const,
@@ -71,6 +72,7 @@ def _postpone(frame: Frame, init: FunctionFacts, made: Instance, env: dict[str, 
         return
     depth, stack, heap = frame.depth + 1, (*frame.stack, init), frame.state.heap
     calls = (*frame.calls, id(made.ref))
+    birth = frame.machine.births[made.ref] = Birth(frame.machine.giver)
 
     def run() -> None:
         machine = frame.machine
@@ -79,11 +81,13 @@ def _postpone(frame: Frame, init: FunctionFacts, made: Instance, env: dict[str, 
             return
         state = State(env, heap.fork())
         scope = machine.scope_of(init)
+        giver, machine.giver = machine.giver, birth
         with machine.resting_on((init.module.path, init.qualname)) as basis:
             machine.run_body(
                 Frame(machine, init.module, init, init.cls, state, depth, stack, scope, made, calls)
             )
-        made.ref.basis = basis[0]
+        machine.giver = giver
+        birth.basis = made.ref.basis = basis[0]
 
     made.ref.pending = run
 

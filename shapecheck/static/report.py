@@ -189,7 +189,7 @@ def _outcome(
                 earlier, now, entries, is_root=is_root, packs=packs, progress=inputs.progress
             )
     if analysis is None:
-        analysis = analyse(entries, inputs.progress, packs)
+        analysis = analyse(entries, inputs.progress, packs, lasting=True)
     outcome = judged(entries, analysis)
     cache.put(key, outcome, analysis)
     return outcome, False

@@ -26,11 +26,12 @@ from shapecheck.static.folders import Folders
 from shapecheck.static.layout import Place, moves
 from shapecheck.static.loader import Source, UnreadableFileError, read_source
 from shapecheck.static.outcome import Outcome
+from shapecheck.static.states import FieldState
 from shapecheck.static.units import Segment, Units
 
 _KEPT = 16  # outcomes, one for each combination of targets and settings, a few MB each
 _DIGEST = 32
-_CLASSES = (Analysis, Units, Segment, Diagnostic, Note, DimPair, Severity, Certainty)
+_CLASSES = (Analysis, Units, Segment, FieldState, Diagnostic, Note, DimPair, Severity, Certainty)
 _PACKAGE = Path(__file__).parents[1]
 _Json = Mapping[str, Any]  # checked by the checksum: we wrote it
 

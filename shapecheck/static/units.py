@@ -42,8 +42,10 @@ class Segment:
         """The segment as bytes alone."""
         return Segment(self.unit, self.data or encode(self.known))
 
-    def moved(self, move: Move) -> Segment:
-        """The segment with its places moved; CodecError where one is gone."""
+    def moved(self, move: Move, paths: Iterable[bytes]) -> Segment:
+        """The segment with its places in these files moved; CodecError where one is gone."""
+        if not any(path in self.data for path in paths):
+            return self
         made = decode(self.data, FACTS, move)
         if not isinstance(made, Facts):
             raise CodecError("the bytes of a segment hold something else")
@@ -74,11 +76,11 @@ class Units:
         touched = {
             key
             for key, basis in self.bases.items()
-            if any(_inside(one, changed) for one in _flat(basis))
+            if any(is_inside(one, changed) for one in flat(basis))
         }
         users: dict[UnitKey, list[UnitKey]] = {}
         for key, basis in self.bases.items():
-            for one in _flat(basis):
+            for one in flat(basis):
                 if len(one) == 3:
                     users.setdefault(one, []).append(key)
         waiting = list(touched)
@@ -89,8 +91,12 @@ class Units:
                     waiting.append(user)
         return frozenset(touched)
 
-    def replaced(self, units: frozenset[UnitKey], by: Units, move: Move) -> Units:
+    def replaced(
+        self, units: frozenset[UnitKey], by: Units, move: Move, paths: Iterable[str]
+    ) -> Units:
         """These units as they are in `by`, each where it was; all others with their places moved.
+
+        `paths` are the files in which anything moved.
 
         Units that only `by` knows come last. CodecError where a place that is kept is gone.
         """
@@ -99,15 +105,42 @@ class Units:
             if segment.unit in units or segment.unit not in self.bases:
                 fresh.setdefault(segment.unit, []).append(segment)
         segments: list[Segment] = []
+        moving = [path.encode("utf-8", "surrogatepass") for path in paths]
         for segment in self.segments:
             if segment.unit in units:
                 segments += fresh.pop(segment.unit, ())
             else:
-                segments.append(segment.moved(move))
+                segments.append(segment.moved(move, moving))
         for left in fresh.values():
             segments += left
         kept = {key: basis for key, basis in self.bases.items() if key not in units}
         return Units(segments=tuple(segments), bases={**by.bases, **kept})
+
+
+@dataclass(eq=False, slots=True)
+class Birth:
+    """The run of a constructor that waited, or of a function whose result is remembered.
+
+    `maker` is at work where the object was made, None where any unit gets the same; `basis` is
+    there once it ran.
+    """
+
+    maker: Giver | None = None
+    basis: Basis = frozenset()
+
+    def rests_on(self) -> frozenset[Body | UnitKey]:
+        """Every body and unit that what it gives rests on."""
+        return frozenset((*flat(self.basis), *resting(self.maker)))
+
+
+Giver = UnitKey | Birth  # what puts values in fields
+
+
+def resting(giver: Giver | None) -> frozenset[Body | UnitKey]:
+    """What it rests on that this one is at work, and works as it does."""
+    if giver is None:
+        return frozenset()
+    return giver.rests_on() if isinstance(giver, Birth) else frozenset((giver,))
 
 
 def joined(parts: Iterable[Units]) -> Units:
@@ -128,7 +161,8 @@ def joined(parts: Iterable[Units]) -> Units:
     return Units(segments=tuple(segments), bases=bases)
 
 
-def _flat(basis: Basis) -> set[Body | UnitKey]:
+def flat(basis: Basis) -> set[Body | UnitKey]:
+    """The bodies and units of a basis and of all those in it."""
     found: set[Body | UnitKey] = set()
     seen: set[int] = set()
     waiting = [basis]
@@ -150,7 +184,7 @@ def whole_text(path: str) -> UnitKey:
     return path, "", ""
 
 
-def _inside(one: Body | UnitKey, changed: frozenset[Body]) -> bool:
+def is_inside(one: Body | UnitKey, changed: frozenset[Body]) -> bool:
     """Whether a body, the function it is nested in, or any in a whole text changed."""
     if len(one) == 3:
         return False

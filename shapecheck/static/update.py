@@ -11,6 +11,7 @@ from shapecheck.static.codec import CodecError
 from shapecheck.static.edits import Edit, compare
 from shapecheck.static.entries import Entries
 from shapecheck.static.packs.model import Pack
+from shapecheck.static.recall import RecallError
 from shapecheck.static.workers import Progress
 
 _MOST = 0.5  # of the units: beyond, interpreting everything is as fast
@@ -39,13 +40,17 @@ def updated(
     touched = old.units.touched_by(body for edit in edits.values() for body in edit.bodies)
     if len(touched) > _MOST * len(old.units.bases):
         return None
-    again = analyse(entries, progress, packs, only=touched)
+    states = tuple(state.after(edits, touched) for state in old.states)
+    try:
+        again = analyse(entries, progress, packs, states, only=touched)
+    except (RecallError, CodecError):
+        again = analyse(entries, progress, packs, only=touched)
 
     def move(path: str, line: int) -> int:
         return edits[path].line(line) if path in edits else line
 
     try:
-        units = old.units.replaced(touched, again.units, move)
+        units = old.units.replaced(touched, again.units, move, edits)
     except CodecError:
         return None
     return replace(
@@ -56,4 +61,5 @@ def updated(
         crashes=again.crashes,
         loaded={**now, **again.loaded},
         absent=old.absent | again.absent,
+        states=states,
     )

@@ -132,7 +132,7 @@ class ObjectRef:
 
     `entry` objects come from outside the analysed call (parameters and what hangs off them);
     `pending` runs the constructor, which waits until a field is asked for; `basis` is what the
-    constructor then rested on.
+    constructor then rested on. `recall` puts what an earlier run knew of a field in its cell.
     """
 
     cls: ClassFacts | None
@@ -144,6 +144,7 @@ class ObjectRef:
     children: dict[str, Value] = field(default_factory=dict[str, "Value"])
     pending: Callable[[], None] | None = None
     basis: Basis | None = None
+    recall: Callable[[str], None] | None = None
 
 
 @dataclass(unsafe_hash=True, slots=True)

@@ -1,0 +1,181 @@
+"""What did not change is recalled and not interpreted again; the report is that of a new run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from shapecheck.static import recall, update
+from shapecheck.static.analysis import Analysis
+from shapecheck.static.report import Inputs, Report, run
+from shapecheck.static.units import UnitKey
+
+WORKER = """import torch
+from engine.parts import Pool, Runner, sized
+
+
+class Worker:
+    def __init__(self, target_config, draft_config):
+        self.runner = Runner(target_config)
+        self.pool = Pool(draft_config, self.runner)
+        self.taken = torch.zeros(4, target_config.hidden_size)
+        self.step = lambda rows: rows
+
+    def retake(self, draft_config):
+        self.taken = torch.zeros(4, draft_config.hidden_size)
+
+    def fill(self):
+        self.pool.buffer.copy_(self.taken)
+
+    def refill(self):
+        self.pool.buffer.copy_(self.pool.runner.output)
+
+    def look(self):
+        made = sized(8)
+        self.seen = made.rows
+        return self.seen
+
+    def count(self):
+        return self.step(4)
+"""
+PARTS = """import torch
+
+
+class Runner:
+    def __init__(self, target_config):
+        self.output = torch.zeros(4, target_config.hidden_size)
+
+
+class Pool:
+    def __init__(self, draft_config, runner):
+        self.runner = runner
+        self.buffer = torch.zeros(4, draft_config.hidden_size)
+
+    def grow(self, draft_config):
+        self.buffer = torch.zeros(8, draft_config.hidden_size)
+
+
+class Sized:
+    def __init__(self, rows):
+        self.rows = rows
+
+
+def sized(rows):
+    return Sized(rows)
+"""
+EDITS = {
+    "a reader of fields": ("worker.py", "copy_(self.taken)", "copy_(self.taken[:2])"),
+    "one of two that give a field something": (
+        "worker.py",
+        "def retake(self, draft_config):\n        self.taken = torch.zeros(4, draft_",
+        "def retake(self, draft_config):\n        self.taken = torch.zeros(4, target_",
+    ),
+    "the first of two that give a field something": (
+        "worker.py",
+        "self.taken = torch.zeros(4, target_config.hidden_size)\n        self.step",
+        "self.taken = torch.zeros(4, 8)\n        self.step",
+    ),
+    "a constructor that had waited": ("parts.py", "(4, target_config.hidden_size)", "(4, 8)"),
+    "a method that stores in what another class holds": ("parts.py", "zeros(8,", "zeros(9,"),
+    "what an object is made of": ("worker.py", "Pool(draft_config,", "Pool(target_config,"),
+    "a function whose result is remembered": ("parts.py", "Sized(rows)", "Sized(rows + 1)"),
+    "who asks for what is remembered": ("worker.py", "sized(8)", "sized(9)"),
+    "a closure that a field holds": ("worker.py", "lambda rows: rows", "lambda rows: rows + 1"),
+    "lines that move": ("parts.py", "self.output =", "moved = 1\n        self.output ="),
+}
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    folder = tmp_path / "engine"
+    folder.mkdir()
+    for name, text in {"__init__.py": "", "worker.py": WORKER, "parts.py": PARTS}.items():
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.fixture
+def cached(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Report]:
+    folder = tmp_path / "cache"
+    monkeypatch.setattr(update, "_MOST", 1.0)
+    return lambda: run((str(package),), inputs=Inputs(cache=lambda _root: folder))
+
+
+@pytest.fixture
+def again(monkeypatch: pytest.MonkeyPatch) -> list[tuple[frozenset[UnitKey], Analysis]]:
+    """The units that each run brought up to date, and what it interpreted for them."""
+    found: list[tuple[frozenset[UnitKey], Analysis]] = []
+    analyse = update.analyse
+
+    def spy(*arguments: object, only: frozenset[UnitKey]) -> Analysis:
+        made = analyse(*arguments, only=only)  # type: ignore[arg-type]  # handed through
+        found.append((only, made))
+        return made
+
+    monkeypatch.setattr(update, "analyse", spy)
+    return found
+
+
+def _edit(package: Path, edit: tuple[str, str, str]) -> None:
+    file, old, new = edit
+    text = (package / file).read_text()
+    assert old in text
+    (package / file).write_text(text.replace(old, new, 1))
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+def test_the_report_after_an_edit_is_that_of_a_new_run(
+    edit: tuple[str, str, str], package: Path, cached: Callable[[], Report]
+) -> None:
+    cached()
+    _edit(package, edit)
+    assert cached().findings == run((str(package),)).findings
+
+
+def test_edits_one_after_another_are_all_seen(package: Path, cached: Callable[[], Report]) -> None:
+    cached()
+    for name in ("a reader of fields", "lines that move", "a constructor that had waited"):
+        _edit(package, EDITS[name])
+        assert cached().findings == run((str(package),)).findings
+
+
+def test_what_is_recalled_is_not_interpreted(
+    package: Path, cached: Callable[[], Report], again: list[tuple[frozenset[UnitKey], Analysis]]
+) -> None:
+    cached()
+    _edit(package, EDITS["a reader of fields"])
+    cached()
+    ((only, made),) = again
+    assert {name for _, name, _ in only} == {"Worker.fill", ""}
+    assert made.units.bases.keys() == only
+
+
+def test_what_was_recalled_is_rested_on(
+    package: Path, cached: Callable[[], Report], again: list[tuple[frozenset[UnitKey], Analysis]]
+) -> None:
+    cached()
+    _edit(package, EDITS["a reader of fields"])
+    cached()
+    _edit(package, EDITS["a method that stores in what another class holds"])
+    _edit(package, ("parts.py", "zeros(4, draft_config", "zeros(5, draft_config"))
+    cached()
+    (_, (only, _)) = again
+    assert "Worker.fill" in {name for _, name, _ in only}
+
+
+def test_what_cannot_be_recalled_is_interpreted(
+    package: Path,
+    cached: Callable[[], Report],
+    again: list[tuple[frozenset[UnitKey], Analysis]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def forgets(*_: object) -> None:
+        raise recall.RecallError("nothing is known")
+
+    cached()
+    _edit(package, EDITS["a reader of fields"])
+    monkeypatch.setattr(recall.Recalled, "ref", forgets)
+    assert cached().findings == run((str(package),)).findings
+    assert len(again) == 1
