@@ -182,12 +182,14 @@ def _analyse(job: Job, progress: Progress) -> Analysis:
             crashes.setdefault(path, internal_error(error, function.qualname, span))
     _read_texts(machine, mine | spoken)
     machine.finish()
+    drift = tuple(drifted(project, packs)) if not job.number else ()
+    project.drop_bodies()
     return Analysis(
         units=Units(segments=tuple(filter(None, machine.segments)), bases=machine.bases).closed(),
         lines=project.lines,
         unreadable=project.unreadable,
         crashes=crashes,
-        drift=tuple(drifted(project, packs)) if not job.number else (),
+        drift=drift,
         contracts=machine.promises.in_force,
         loaded=project.texts,
         absent=frozenset(project.absent),

@@ -253,13 +253,27 @@ class Machine:
         if ref.recall is not None:
             ref.recall(attribute)
         key = (ref, attribute)
-        givers = self.givers.setdefault(key, {})
-        mine, known = givers.get(self.giver), ref.settled.get(attribute)
-        givers[self.giver] = value if mine is None else join(mine, value)
+        known = ref.settled.get(attribute)
+        givers = self._given(key, known, value)
         if key in self.renewed:
             ref.settled[attribute] = reduce(join, filter(None, givers.values()))
         else:
             ref.settled[attribute] = value if known is None else join(known, value)
+
+    def _given(
+        self, key: tuple[ObjectRef, str], known: Value | None, value: Value
+    ) -> dict[Giver, Value | None]:
+        """What each gave a field, this value included; who alone gave it gave all of it."""
+        givers = self.givers.setdefault(key, {})
+        alone = not givers or (len(givers) == 1 and self.giver in givers)
+        if alone and key not in self.renewed:
+            givers[self.giver] = None
+            return givers
+        if len(givers) == 1 and key not in self.renewed:
+            givers.update(dict.fromkeys(givers, known))
+        mine = givers.get(self.giver)
+        givers[self.giver] = value if mine is None else join(mine, value)
+        return givers
 
 
 def unit_of(function: FunctionFacts, cls: ClassFacts | None) -> UnitKey:

@@ -133,6 +133,12 @@ class Project:
             return None
         return cast("Binding | None", module.bindings.get(name))
 
+    def drop_bodies(self) -> None:
+        """Let go of what is inside functions, the most of every tree: nobody will interpret it."""
+        for module in self.modules.values():
+            for function in module.functions if module is not None else ():
+                function.node.body = []
+
     def crashed(self, error: Exception, name: str, path: str) -> None:
         """Remember what was raised while a file was indexed, the first of each file."""
         self.crashes.setdefault(path, internal_error(error, name, Span(path=path, line=1)))

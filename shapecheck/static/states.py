@@ -6,7 +6,6 @@ that rest on those bodies are interpreted, and none of the many whose fields the
 
 from __future__ import annotations
 
-import ast
 import io
 import pickle
 import zlib
@@ -88,11 +87,18 @@ def state_of(machine: Machine) -> FieldState:
             known[giver] = resting(giver)
         return known[giver]
 
+    texts: dict[int, bytes] = {}  # by identity: most fields hold one of a few values
+
     def written(value: Value) -> bytes:
+        if id(value) not in texts:
+            texts[id(value)] = dumped(value)
+        return texts[id(value)]
+
+    def dumped(value: Value) -> bytes:
         stream = io.BytesIO()
         try:
             _Writer(stream, number).dump(value)
-        except _Unkept:
+        except (_Unkept, RecursionError, pickle.PicklingError):
             return b""
         return stream.getvalue()
 
@@ -107,9 +113,9 @@ def state_of(machine: Machine) -> FieldState:
             given = machine.givers.get((ref, name), {})
             several = len(given) > 1
             parts = tuple(
-                (rests(giver), written(part) if several else b"")
+                (rests(giver), written(part) if several and part is not None else b"")
                 for giver, part in given.items()
-                if part is not None
+                if part is not None or not several
             )
             fields[name] = parts, written(value)
         cls = class_name(ref.cls) if ref.cls is not None else None
@@ -138,6 +144,8 @@ class _Writer(pickle.Pickler):
         self._number = number
 
     def persistent_id(self, obj: object) -> tuple[object, ...] | None:
+        if type(obj) not in _APART:
+            return None
         if isinstance(obj, Span):
             return obj.path, obj.line, obj.column
         if isinstance(obj, ObjectRef):
@@ -148,7 +156,11 @@ class _Writer(pickle.Pickler):
             return _function_name(obj)
         if isinstance(obj, FunctionValue) and obj.scope is not None:
             raise _Unkept
-        return () if isinstance(obj, ast.AST) else None
+        return None
+
+
+# Asked for every object of every value: one look-up says that most are written as they are.
+_APART = frozenset((Span, ObjectRef, ClassFacts, FunctionFacts, FunctionValue))
 
 
 def _function_name(function: FunctionFacts) -> tuple[object, ...]:
