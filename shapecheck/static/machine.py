@@ -132,8 +132,8 @@ class Machine:
         default_factory=dict[ClassFacts, dict[str, Value]]
     )
     giver: Giver = ("", "", "")
-    givers: dict[tuple[ObjectRef, str], dict[Giver, Value | None]] = field(
-        default_factory=dict[tuple["ObjectRef", str], dict["Giver", "Value | None"]]
+    givers: dict[tuple[ObjectRef, str], Giver | dict[Giver, Value | None]] = field(
+        default_factory=dict[tuple["ObjectRef", str], "Giver | dict[Giver, Value | None]"]
     )
     renewed: set[tuple[ObjectRef, str]] = field(default_factory=set[tuple["ObjectRef", str]])
     births: dict[ObjectRef, Birth] = field(default_factory=dict["ObjectRef", "Birth"])
@@ -254,23 +254,22 @@ class Machine:
             ref.recall(attribute)
         key = (ref, attribute)
         known = ref.settled.get(attribute)
-        givers = self._given(key, known, value)
+        several = self._several(key, known, value)
         if key in self.renewed:
-            ref.settled[attribute] = reduce(join, filter(None, givers.values()))
+            ref.settled[attribute] = reduce(join, filter(None, several.values()))
         else:
             ref.settled[attribute] = value if known is None else join(known, value)
 
-    def _given(
+    def _several(
         self, key: tuple[ObjectRef, str], known: Value | None, value: Value
     ) -> dict[Giver, Value | None]:
-        """What each gave a field, this value included; who alone gave it gave all of it."""
-        givers = self.givers.setdefault(key, {})
-        alone = not givers or (len(givers) == 1 and self.giver in givers)
-        if alone and key not in self.renewed:
-            givers[self.giver] = None
-            return givers
-        if len(givers) == 1 and key not in self.renewed:
-            givers.update(dict.fromkeys(givers, known))
+        """What each gave a field, this value included; nothing where one alone gave it all."""
+        givers = self.givers.get(key)
+        if givers is None or givers == self.giver:
+            self.givers[key] = self.giver
+            return {}
+        if not isinstance(givers, dict):
+            givers = self.givers[key] = {givers: known}
         mine = givers.get(self.giver)
         givers[self.giver] = value if mine is None else join(mine, value)
         return givers

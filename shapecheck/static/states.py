@@ -102,6 +102,13 @@ def state_of(machine: Machine) -> FieldState:
             return b""
         return stream.getvalue()
 
+    def parts(ref: ObjectRef, name: str) -> tuple[Part, ...]:
+        given = machine.givers.get((ref, name))
+        if isinstance(given, dict):
+            each = ((giver, part) for giver, part in given.items() if part is not None)
+            return tuple((rests(giver), written(part)) for giver, part in each)
+        return () if given is None else ((rests(given), b""),)
+
     selves: dict[Named, int] = {}
     for cls, ref in machine.selves.items():
         if _is_named(cls):
@@ -110,14 +117,7 @@ def state_of(machine: Machine) -> FieldState:
     for ref in waiting:  # grows meanwhile
         fields: dict[str, Field] = {}
         for name, value in ref.settled.items():
-            given = machine.givers.get((ref, name), {})
-            several = len(given) > 1
-            parts = tuple(
-                (rests(giver), written(part) if several and part is not None else b"")
-                for giver, part in given.items()
-                if part is not None or not several
-            )
-            fields[name] = parts, written(value)
+            fields[name] = parts(ref, name), written(value)
         cls = class_name(ref.cls) if ref.cls is not None else None
         birth = machine.births.get(ref)
         maker = None if birth is None else resting(birth.maker)
