@@ -49,7 +49,7 @@ def index_tensor(frame: Frame, base: Tensor, node: ast.expr, index: Value) -> Va
         plain_prefix = len(parts) == 1 and not _is_none(parts[0]) and not _is_mask(values[0])
         keeps = plain_prefix or _is_ellipsis(parts[-1])
         return Tensor(None, base.last if keeps else None, base.dtype, base.owned, base.ids)
-    if _together(parts, values):
+    if sum(_is_index(part, value) for part, value in zip(parts, values, strict=True)) > 1:
         return _picked_together(base, parts, values)
     dims: list[Axis] = []
     position = 0
@@ -86,20 +86,9 @@ def index_tensor(frame: Frame, base: Tensor, node: ast.expr, index: Value) -> Va
     return Tensor(tuple(dims), dtype=base.dtype, ids=base.ids)
 
 
-def _together(parts: list[ast.expr], values: list[Value]) -> bool:
-    """Whether one axis is not picked by itself: index tensors beside each other, or apart from a
-    number."""
-    picks = [
-        (at, value)
-        for at, (part, value) in enumerate(zip(parts, values, strict=True))
-        if not isinstance(part, ast.Slice)
-        and isinstance(value, Tensor | Const | Size)
-        and not _is_none(part)
-        and not _is_ellipsis(part)
-    ]
-    tensors = sum(isinstance(value, Tensor) for _, value in picks)
-    apart = bool(picks) and picks[-1][0] - picks[0][0] >= len(picks)
-    return tensors > 1 or (tensors == 1 and apart)
+def _is_index(part: ast.expr, value: Value) -> bool:
+    """Whether the part is an index tensor; one without axes is a number."""
+    return isinstance(value, Tensor) and value.dims != () and not isinstance(part, ast.Slice)
 
 
 def _picked_together(base: Tensor, parts: list[ast.expr], values: list[Value]) -> Tensor:
@@ -110,7 +99,7 @@ def _picked_together(base: Tensor, parts: list[ast.expr], values: list[Value]) -
     before: list[Axis] = []
     behind: list[Axis] = []
     group: tuple[Axis, ...] | None = None
-    split, position = False, 0
+    split, position = False, 0  # numbers pick their axes first, so they split nothing
     for part, value in zip(parts, values, strict=True):
         rest = behind if group is not None else before
         if _is_none(part):
@@ -122,14 +111,16 @@ def _picked_together(base: Tensor, parts: list[ast.expr], values: list[Value]) -
         elif isinstance(part, ast.Slice):
             rest.append(None)
             position += 1
-        else:
-            dims = value.dims if isinstance(value, Tensor) else ()
-            kind = value.dtype.name if isinstance(value, Tensor) and value.dtype else ""
-            if not isinstance(value, Tensor | Const | Size) or dims is None or kind == "bool":
+        elif isinstance(value, Tensor) and _is_index(part, value):
+            if value.dims is None or (value.dtype is not None and value.dtype.name == "bool"):
                 return Tensor(dtype=base.dtype)
             split = split or bool(behind)
-            group = dims if group is None else broadcast_axes(group, dims)
+            group = value.dims if group is None else broadcast_axes(group, value.dims)
             position += 1
+        elif isinstance(value, Tensor | Const | Size):
+            position += 1
+        else:
+            return Tensor(dtype=base.dtype)
     behind.extend(base.dims[position:])
     assert group is not None
     axes = (*group, *before, *behind) if split else (*before, *group, *behind)
