@@ -46,6 +46,8 @@ def compare(old: str, new: str, *, path: str, is_root: Callable[[str], bool]) ->
         if one.qualname != two.qualname or is_root(texts[0]) is not is_root(texts[1]):
             return None
         if texts[0] != texts[1]:
+            if _makes_its_own(one) or _makes_its_own(two):
+                return None
             bodies.add((path, one.qualname))
     if _outline(before) != _outline(after):
         return None
@@ -62,6 +64,13 @@ def compare(old: str, new: str, *, path: str, is_root: Callable[[str], bool]) ->
         last=len(lines) - same,
         distance=len(other) - len(lines),
     )
+
+
+def _makes_its_own(function: FunctionFacts) -> bool:
+    """Whether a constructor names its own class: what it leaves may then rest on itself."""
+    *_, cls, name = ("", *function.qualname.split("."))
+    nodes = ast.walk(function.node) if name in ("__init__", "__post_init__") else ()
+    return any(isinstance(node, ast.Name) and node.id == cls for node in nodes)
 
 
 def _indexed(text: str, path: str) -> ModuleFacts:

@@ -9,6 +9,7 @@ import pytest
 
 from shapecheck.static import update
 from shapecheck.static.codec import FACTS, CodecError, decode, encode
+from shapecheck.static.edits import compare
 from shapecheck.static.report import Inputs, Report, run
 from shapecheck.static.units import UnitKey
 
@@ -155,3 +156,28 @@ def test_bytes_make_nothing_but_plain_data() -> None:
         decode(encode(Path("x")), FACTS)
     with pytest.raises(CodecError):
         decode(b"cos\nsystem\n(S'true'\ntR.", FACTS)
+
+
+NODE = """class Node:
+    def __init__(self, depth):
+        self.rows = depth
+        self.next = None
+
+    def twin(self):
+        return Node(self.rows)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "holds"),
+    [
+        ("self.next = None", "self.next = Node(depth)", False),
+        ("self.rows = depth", "self.rows = depth + 1", True),
+        ("return Node(self.rows)", "return Node(2 * self.rows)", True),
+    ],
+)
+def test_a_constructor_that_makes_its_own_class_is_found_out_anew(
+    old: str, new: str, holds: bool
+) -> None:
+    edit = compare(NODE, NODE.replace(old, new), path="node.py", is_root=lambda _: False)
+    assert (edit is not None) is holds
