@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float, Float32, Float64, Int64
 from torch import Tensor
 
-from engine.errors import EngineError, SizeError
+from engine.errors import EngineError
 from engine.sampling.controls import BatchControls
 from engine.sampling.draw import draw_units
 from engine.sampling.filters import sampling_law
@@ -61,29 +61,6 @@ class DraftLaw:
     def merge(cls, laws: Sequence[Self]) -> Self:
         """The laws of several batches, one after the other."""
         return cls(probs=torch.cat([law.probs for law in laws]), seal=_SEAL)
-
-    def copied_into(self, buffer: Tensor) -> Self:
-        """This law in the first rows of a static buffer; rows behind it hold no weight.
-
-        Raises EngineError when the buffer has fewer rows, other widths or another dtype.
-        """
-        rows = len(self.probs)
-        if (
-            len(buffer) < rows
-            or buffer.shape[1:] != self.probs.shape[1:]
-            or buffer.dtype != self.probs.dtype
-        ):
-            raise SizeError.of(
-                f"a law {tuple(self.probs.shape)} {self.probs.dtype} does not fit the buffer "
-                f"{tuple(buffer.shape)} {buffer.dtype}; size the buffer from the same Dims and "
-                "give it at least as many rows",
-                expected=tuple(buffer.shape),
-                found=tuple(self.probs.shape),
-                code="SHP401",
-            )
-        buffer[:rows].copy_(self.probs)
-        buffer[rows:].zero_()
-        return type(self)(probs=buffer, seal=_SEAL)
 
 
 @carrier

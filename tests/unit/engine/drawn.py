@@ -47,7 +47,7 @@ class DrawnBatch:
         return DrawnBatch(
             target=self.target.to(device),
             tokens=self.tokens.to(device),
-            law=self.law.copied_into(torch.empty_like(self.law.probs, device=device)),
+            law=self.law.mapped(lambda probs: probs.to(device)),
             vocab=replace(
                 self.vocab, hot=self.vocab.hot.to(device), cold=self.vocab.cold.to(device)
             ),
@@ -140,8 +140,8 @@ def drawn_batch(
     foreign = torch.rand(size, generator=generator, device=place) < 0.15
     anything = torch.randint(target_vocab, size, generator=generator, device=place)
     whole = TreeLaw.assemble(root, steps, tree.law_columns)
-    live = torch.arange(rows - padded, device=place)
-    law = whole.rows(live).copied_into(torch.empty_like(whole.probs))
+    live_R11 = (torch.arange(rows, device=place) < rows - padded).view(-1, 1, 1)
+    law = whole.mapped(lambda probs: probs * live_R11)
     target = sampling_law(random_logits(generator, rows, width, target_vocab), controls)
     same = torch.rand(rows, width, 1, generator=generator, device=place) < 0.2
     spread = vocab.to_target(law.probs.flatten(0, 1)).view(rows, width, target_vocab)

@@ -64,7 +64,7 @@ def live_rows(llm: LLM, params: SamplingParams) -> Live:
         width["hidden_states"] = torch.empty(REQUESTS, hidden, device=META)
     if state.draft_probs is not None:
         law = torch.empty(REQUESTS, llm.engine.dims["draft_vocab"], device=META)
-        width["draft_probs"] = state.draft_probs.copied_into(law)
+        width["draft_probs"] = state.draft_probs.mapped(lambda _: law)
     controls = BatchControls.of([params] * REQUESTS, range(REQUESTS), device=META)
     return Live(
         rows=BatchRows(req_rows_index=none, seq_lens=none, max_seq_len=9, rows_on_host=(1, 2, 3)),

@@ -81,7 +81,10 @@ def test_equal_laws(topk: int, device: str) -> None:
     )
     law = torch.full_like(batch.law.probs, 1 / 8)
     equal = replace(
-        batch, target=law, law=batch.law.copied_into(law), tokens=torch.full_like(batch.tokens, 5)
+        batch,
+        target=law,
+        law=batch.law.mapped(lambda _: law),
+        tokens=torch.full_like(batch.tokens, 5),
     )
     equal.law.probs.fill_(1 / 8)
     equal.target.fill_(1 / 8)

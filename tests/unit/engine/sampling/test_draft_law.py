@@ -59,7 +59,7 @@ def test_rows_of_a_frontier_belong_to_their_requests(controls, logits):
     assert torch.equal(step.probs, root.probs.repeat_interleave(2, dim=0))
 
 
-def test_filter_merge_idle_and_buffers_keep_the_law(controls, logits):
+def test_filter_merge_idle_and_copies_keep_the_law(controls, logits):
     _, root = draw_root(logits, controls, torch.zeros(2, 1).double())
     law = TreeLaw.assemble(root, [], torch.zeros(2, 3, dtype=torch.int64))
     assert torch.equal(law.probs, root.probs.unsqueeze(1).expand(2, 3, 5))
@@ -68,11 +68,9 @@ def test_filter_merge_idle_and_buffers_keep_the_law(controls, logits):
     idle = RootLaw.undrawn(0, 5, device=CPU)
     assert (idle.probs.shape, idle.probs.dtype) == ((0, 5), torch.float32)
     assert torch.equal(RootLaw.merge([root, idle]).probs, root.probs)
-    buffer = torch.ones(4, 3, 5)
-    padded = law.copied_into(buffer)
-    assert padded.probs is buffer
-    assert torch.equal(buffer[:2], law.probs)
-    assert not buffer[2:].any()
+    copied = law.mapped(torch.clone)
+    assert copied.probs is not law.probs
+    assert torch.equal(copied.probs, law.probs)
 
 
 @pytest.mark.parametrize("topk", [1, 2])
@@ -97,7 +95,7 @@ def dims(draft_vocab: int) -> Dims:
 def test_a_law_is_a_carrier_whose_rows_sum_to_one(controls, logits):
     _, root = draw_root(logits, controls, torch.zeros(2, 1).double())
     law = TreeLaw.assemble(root, [], torch.zeros(2, 3, dtype=torch.int64))
-    padded = law.copied_into(torch.ones(4, 3, 5))
+    padded = law.mapped(lambda probs: torch.cat((probs, torch.zeros(2, 3, 5))))
     for one in (root, law, padded):
         one.check(dims(draft_vocab=5))
     with pytest.raises(ShapeContractError, match="draft_vocab is 7"):
@@ -105,18 +103,6 @@ def test_a_law_is_a_carrier_whose_rows_sum_to_one(controls, logits):
     law.probs.mul_(0.5)
     with pytest.raises(ShapeContractError, match="is_a_law is false"):
         law.check(dims(draft_vocab=5))
-
-
-@pytest.mark.parametrize(
-    "buffer",
-    [torch.ones(1, 3, 5), torch.ones(4, 3, 6), torch.ones(4, 5), torch.ones(4, 3, 5).double()],
-    ids=["rows", "vocabulary", "rank", "dtype"],
-)
-def test_a_buffer_that_does_not_fit_raises(controls, logits, buffer):
-    _, root = draw_root(logits, controls, torch.zeros(2, 1).double())
-    law = TreeLaw.assemble(root, [], torch.zeros(2, 3, dtype=torch.int64))
-    with pytest.raises(EngineError, match="size the buffer from the same Dims"):
-        law.copied_into(buffer)
 
 
 def test_chosen_children_are_the_best_with_their_probabilities(logits):
