@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, cast
 
@@ -25,14 +25,13 @@ from shapecheck.symbolic.evidence import Meeting
 from shapecheck.symbolic.expressions import Expression
 from shapecheck.symbolic.operands import tensors
 from shapecheck.symbolic.reach import Arithmetic, Reach, Witness
-from shapecheck.symbolic.shape_env import Operator, expression, storage_key
+from shapecheck.symbolic.shape_env import Operator, expression, storage_key, written
 
 if TYPE_CHECKING:
     from shapecheck.symbolic.recorder import Recorder
 
 _aten = torch.ops.aten
 _INTEGERS = (torch.int64, torch.int32)
-_FOLLOWED = (*_INTEGERS, torch.bool)
 # On a view of a part of a memory: its reach, and how often the memory had been written to.
 _PART = "_shapecheck_part"
 
@@ -44,6 +43,17 @@ _POSITIONS: Mapping[object, tuple[int, int | None, int]] = {
     _aten.topk: (2, -1, 1),
     _aten.sort: (1, -1, 1),
 }
+# All positions occur, wherever the values are.
+_ORDERS = frozenset[object]({_aten.argsort, _aten.sort})
+# Operators that leave positions of their result that nothing can be said of, as a mask does.
+_MASKS = frozenset[object](
+    {
+        _aten.where, _aten.masked_fill, _aten.scatter, _aten.index_put, _aten.index_fill,
+        _aten.index_copy, _aten.masked_scatter, _aten.constant_pad_nd, _aten.tril, _aten.triu,
+        _aten.cat, _aten.stack, _aten.copy, _aten.slice_scatter, _aten.select_scatter, _aten.sort,
+        _aten.cumsum, _aten.cumprod, _aten.topk,
+    }
+)  # fmt: skip
 _ARITHMETIC: Mapping[object, Arithmetic] = {
     _aten.add: lambda a, b: a + b,
     _aten.sub: lambda a, b: a - b,
@@ -64,9 +74,10 @@ _ONES = frozenset[object]({_aten.ones, _aten.ones_like, _aten.new_ones})
 _KEEPS = frozenset[object](
     {
         _aten.cat, _aten.stack, _aten.clone, _aten._to_copy, _aten.repeat, _aten.flip, _aten.roll,
-        _aten.repeat_interleave, _aten.copy,
+        _aten.copy,
     }
 )  # fmt: skip
+_JOINS = frozenset[object]({_aten.cat, _aten.stack})
 # Some values of the first operand are in the result.
 _TAKES = frozenset[object]({_aten.index, _aten.gather, _aten.index_select, _aten.embedding})
 # Views that leave something out.
@@ -78,6 +89,7 @@ _PARTS = frozenset[object](
 )  # fmt: skip
 # Operators that keep one value of an axis, or the sum of it.
 _REDUCTIONS = frozenset[object]({_aten.sum, _aten.amax})
+_DIVISIONS = frozenset[object]({_aten.floor_divide, _aten.remainder})
 _LIMITS: Mapping[object, Sequence[Arithmetic]] = {
     _aten.clamp: (sympy.Max, sympy.Min),
     _aten.clamp_min: (sympy.Max,),
@@ -111,9 +123,14 @@ class Bounds:
 
     recorder: Recorder
     _reach: dict[int, Reach] = field(default_factory=dict[int, Reach])
-    # The operators that made the values, of integers and of conditions about them.
+    # Where the values come from: what shares none of them is independent.
     _sources: dict[int, frozenset[int]] = field(default_factory=dict[int, "frozenset[int]"])
     _writes: Counter[int] = field(default_factory=Counter[int])
+    # Memory in which some positions hold something else: the largest may never be there.
+    _masked: set[int] = field(default_factory=set[int])
+    # Comparisons that were looked at, and whether they all come out the same for one row.
+    _compared: int = 0
+    _as_one_row: bool = True
     # Held so that an address is not reused; the memory of fake tensors is empty.
     _alive: dict[int, object] = field(default_factory=dict[int, object])
     _number: Iterator[int] = field(default_factory=count)
@@ -140,41 +157,56 @@ class Bounds:
     ) -> None:
         """Check the indices that `func` looks up with, and keep what its result reaches."""
         packet = func.overloadpacket
+        while self.recorder.unseen:
+            self._overwrite(self.recorder.unseen.pop(), frozenset())
         self._look_up(packet, args)
-        made = [one for one in tensors(result) if one.dtype in _FOLLOWED]
-        if not made:
-            return
+        made = [one for one in tensors(result) if one.layout is torch.strided]
         if func.is_view:
-            self._view(packet, args[0], made)
+            if made:
+                self._view(packet, args[0], made)
             return
-        found = self._found(packet, args, kwargs, made)
-        sources = frozenset[int]().union(*map(self._sources_of, tensors((args, kwargs))))
-        if packet in _POSITIONS or packet in _LIMITS or packet is _aten.arange:
-            sources |= {next(self._number)}
-        in_place = bool(args) and made[0] is args[0]
+        operands = [one for one in tensors((args, kwargs)) if one.layout is torch.strided]
+        filled = packet in _ZEROS or packet in _ONES or packet in _FILLED
+        in_place = bool(args and made) and made[0] is args[0]
+        # What fills a tensor says nothing of the operand whose shape it takes.
+        givers = operands[:0] if filled and not in_place else operands
+        sources = frozenset[int]().union(*map(self._sources_of, givers))
+        sources = sources or frozenset({next(self._number)})
+        masked = packet in _MASKS or filled or any(map(self._is_masked, givers))
         _, _, which = _POSITIONS.get(packet, (0, 0, 0))
-        holder = list(tensors(result))[which]
+        holder = made[which] if made else None
+        found = None
+        if holder is not None and holder.dtype in _INTEGERS:
+            found = self._found(func, args, kwargs, holder)
+        elsewhere = [one for one in written(func, args, kwargs) if not in_place or one is not args[0]]
+        for one in elsewhere:
+            self._overwrite(one, sources)
         for one in made:
+            if any(one is other for other in elsewhere):
+                continue
             self._keep(one, found if one is holder else None, sources, in_place=in_place)
+            if masked or in_place:
+                self._masked.add(storage_key(one)[0])
 
     def _found(
         self,
-        packet: object,
+        func: Operator,
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
-        made: Sequence[torch.Tensor],
+        made: torch.Tensor,
     ) -> Reach | None:
-        """What the one result that may hold integers reaches."""
+        """What the one result that holds integers reaches."""
+        packet = func.overloadpacket
         if packet is _aten.arange:
             return _range(args)
         if packet in _POSITIONS:
-            return _positions(packet, args, kwargs)
+            return self._positions(packet, args, kwargs, made)
         if packet in _ZEROS or packet in _ONES or packet in _FILLED:
             value = args[_FILLED[packet]] if packet in _FILLED else int(packet in _ONES)
             filled = self.of(value)
-            return None if filled is None else filled.within(_sizes(made[0]))
+            return None if filled is None else filled.within(_sizes(made))
         if packet in _ARITHMETIC and len(args) == 2 and not kwargs:
-            return self._combined(args[0], args[1], _ARITHMETIC[packet])
+            return self._combined(args[0], args[1], packet)
         if packet in _LIMITS:
             return self._limited(args[0], args[1:], kwargs, _LIMITS[packet])
         if packet is _aten.where and args[1:]:
@@ -186,17 +218,45 @@ class Bounds:
             return whole if whole is not None and whole.sparse else None
         if packet in _KEEPS:
             parts = [found for one in tensors(args) if (found := self.of(one)) is not None]
-            return reaches.joined(parts)
+            known = reaches.joined(parts)
+            # An element of a join has only what its own part has.
+            return replace(known, free=False) if known and packet in _JOINS else known
         if packet in _TAKES:
-            table = self.of(args[0])
-            return table.within(_sizes(made[0])) if table is not None and table.free else None
+            return self._taken(args, made)
         return self.of(args[_WRITES[packet]]) if packet in _WRITES else None
 
-    def _combined(self, left: object, right: object, arithmetic: Arithmetic) -> Reach | None:
+    def _positions(
+        self, packet: object, args: tuple[Any, ...], kwargs: Mapping[str, Any], made: torch.Tensor
+    ) -> Reach | None:
+        where, default, _ = _POSITIONS[packet]
+        axis = args[where] if len(args) > where else kwargs.get("dim", default)
+        given = args[0]
+        if not isinstance(axis, int) or not given.dim():
+            return None
+        anywhere = given.dtype.is_floating_point and not self._is_masked(given)
+        if not anywhere and packet not in _ORDERS:
+            return None
+        size = expression(given.shape[axis])
+        ends = Witness(sympy.Integer(0)), Witness(size - 1)
+        return Reach(witnesses=ends, free=anywhere).within([size, *_sizes(made)])
+
+    def _taken(self, args: tuple[Any, ...], made: torch.Tensor) -> Reach | None:
+        table, by = args[0], list(tensors(args[1:]))
+        # A condition takes values out, and so may an index that comes from the values.
+        if any(one.dtype is torch.bool for one in by):
+            return None
+        if any(self._sources_of(table) & self._sources_of(one) for one in by):
+            return None
+        found = self.of(table)
+        return found.within(_sizes(made)) if found is not None and found.free else None
+
+    def _combined(self, left: object, right: object, packet: object) -> Reach | None:
         one, other = self.of(left), self.of(right)
         if one is None or other is None or self._sources_of(left) & self._sources_of(right):
             return None
-        return reaches.combined(one, other, arithmetic, apart=_are_apart(left, right))
+        if packet in _DIVISIONS and any(divisor.value == 0 for divisor in other.witnesses):
+            return None
+        return reaches.combined(one, other, _ARITHMETIC[packet], apart=_are_apart(left, right))
 
     def _limited(
         self,
@@ -207,6 +267,8 @@ class Bounds:
     ) -> Reach | None:
         """A value that the code limits others to is one that it takes to be there."""
         found, named = self.of(given), [kwargs.get("min"), kwargs.get("max")]
+        if any(isinstance(limit, torch.Tensor) for limit in (*limits, *named)):
+            return None  # which element meets which limit is not known
         for limit, function in zip(limits or named, functions, strict=False):
             at = self.of(limit) if limit is not None else None
             if limit is None or at is None:
@@ -240,7 +302,7 @@ class Bounds:
         self._alive[key] = storage
         if in_place:
             self._writes[key] += 1
-            sources |= self._sources.get(key, frozenset())
+            sources |= self._sources_of(tensor)
             if found is not None:
                 # Beside what was written stands what was there.
                 found = Reach(witnesses=found.witnesses).within(_sizes(tensor))
@@ -250,10 +312,26 @@ class Bounds:
         else:
             self._reach[key] = found
 
+    def _overwrite(self, tensor: torch.Tensor, sources: frozenset[int]) -> None:
+        """Something wrote to the memory of a tensor, and nothing is known of what it wrote."""
+        if tensor.layout is not torch.strided:
+            return
+        self._keep(tensor, None, sources, in_place=True)
+        self._masked.add(storage_key(tensor)[0])
+
+    def _is_masked(self, tensor: torch.Tensor) -> bool:
+        key = storage_key(tensor)[0]
+        return not tensor.dtype.is_floating_point or key in self._masked
+
     def _sources_of(self, value: object) -> frozenset[int]:
-        if not isinstance(value, torch.Tensor) or value.dtype not in _FOLLOWED:
+        """Where the values come from; a tensor that nothing made here is a source of its own."""
+        if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
             return frozenset()
-        return self._sources.get(storage_key(value)[0], frozenset())
+        key, storage = storage_key(value)
+        if key not in self._sources:
+            self._alive[key] = storage
+            self._sources[key] = frozenset({next(self._number)})
+        return self._sources[key]
 
     # -- look-ups ------------------------------------------------------------------------------
 
@@ -277,23 +355,36 @@ class Bounds:
         large, there = expression(size), _sizes(index)
         for one in found.witnesses:
             for numbers, said in self._settings():
-                value = one.value.xreplace(numbers)
-                axis = large.xreplace(numbers)
-                present = (part.xreplace(numbers) for part in (*one.present, *there))
-                if not (value.is_integer and axis.is_integer) or value.free_symbols:
+                value, axis = _number(one.value, numbers), _number(large, numbers)
+                present = (_number(part, numbers) for part in (*one.present, *there))
+                # A size that depends on data may be 0.
+                if value is None or axis is None or not all(present):
                     continue
-                outside = value >= axis or value < (-axis if wraps else 0)
-                if outside and all(part > 0 for part in present):
+                if value >= axis or value < (-axis if wraps else 0):
                     self._report(one.value, large, said)
                     return
 
     def _settings(self) -> Iterator[tuple[Mapping[Expression, Expression], str]]:
-        """The numbers of this run, and the same with one row in the batch."""
+        """The numbers of this run, and the same with one row in the batch.
+
+        The second only while no comparison of the run comes out otherwise for one row: after one
+        that does, the code would be another.
+        """
         judge = self.recorder.judge
         known = {symbol: judge.hints[symbol] for symbol in judge.names}
         yield known, ""
         rows = {one for one, name in judge.names.items() if self.recorder.parties.is_batch(name)}
-        yield {one: sympy.Integer(1) if one in rows else known[one] for one in known}, " of 1 row"
+        single = {one: sympy.Integer(1) if one in rows else known[one] for one in known}
+        if self._is_same_code(single):
+            yield single, " of 1 row"
+
+    def _is_same_code(self, single: Mapping[Expression, Expression]) -> bool:
+        compared = self.recorder.compared
+        new = list(compared)[self._compared :]
+        self._compared = len(compared)
+        if self._as_one_row:
+            self._as_one_row = all(one.xreplace(single) == compared[one] for one in new)
+        return self._as_one_row
 
     def _report(self, value: Expression, size: Expression, said: str) -> None:
         operation, judge = self.recorder.operation, self.recorder.judge
@@ -324,13 +415,13 @@ def _range(args: tuple[Any, ...]) -> Reach | None:
     return Reach(witnesses=(Witness(start), Witness(end - 1))).within([end - start])
 
 
-def _positions(packet: object, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Reach | None:
-    where, default, _ = _POSITIONS[packet]
-    axis = args[where] if len(args) > where else kwargs.get("dim", default)
-    if not isinstance(axis, int) or not args[0].dim():
+def _number(value: Expression, numbers: Mapping[Expression, Expression]) -> int | None:
+    """The value of a size; None where it depends on data or is none."""
+    try:
+        found = value.xreplace(numbers)
+    except ZeroDivisionError:
         return None
-    last = expression(args[0].shape[axis]) - 1
-    return Reach(witnesses=(Witness(sympy.Integer(0)), Witness(last)), free=True)
+    return int(found) if found.is_Integer else None
 
 
 def _are_apart(left: object, right: object) -> bool:

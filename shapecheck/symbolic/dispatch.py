@@ -55,9 +55,11 @@ class CallMode(TorchFunctionMode):
         stub = next((arg for arg in leaves((args, kwargs)) if isinstance(arg, Stub)), None)
         if stub is not None:
             self._recorder.evidence.stubbed_operations.add(f"{name} of {stub_name(stub)}")
+            self._recorder.unseen.extend(tensors((args, kwargs)))
             return stub
         replacement = _replacement(name, args)
         if replacement is not None:
+            self._recorder.unseen.extend(tensors(args))
             return replacement
         return _recorded(self._recorder, self._kernels, name, func, args, kwargs)
 
@@ -107,7 +109,7 @@ class OperatorMode(TorchDispatchMode):
             check_gaps(func, args, kwargs, self._recorder)
             check_dtypes(func, args, kwargs, self._recorder)
             result = self._repeats.run(func, args, kwargs)
-            self._kernels.ask(func, args, kwargs)
+            self._kernels.ask(func, args, kwargs, result)
             self._domains.follow(func, args, kwargs, result)
             self._bounds.follow(func, args, kwargs, result)
             self._requests.follow(func, args, kwargs, result)
@@ -145,6 +147,8 @@ def _replacement(name: str, args: Arguments) -> object | None:
     if name == "numpy":
         kind = str(args[0].dtype).removeprefix("torch.")
         return numpy.zeros([int(size) for size in args[0].shape], dtype=kind)
+    if name == "pin_memory":
+        return args[0].clone()
     if name == "__deepcopy__":
         return copy.copy(args[0].detach().clone())
     return None

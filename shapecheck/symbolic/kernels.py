@@ -1,8 +1,8 @@
 """The real kernel, asked about ranks and dtypes: a fake one takes more than it does.
 
 Every operator runs once on small real tensors for each set of ranks and dtypes it meets, of the
-sizes that this run has. Filled with zeros or with ones: a refusal that holds for only one of the
-two is about values.
+sizes that this run has, and again with all sizes alike. Filled with zeros or with ones: a refusal
+that holds for only some of these is about values or sizes.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
+from torch.overrides import resolve_name
 
 from shapecheck.symbolic.evidence import Meeting
 from shapecheck.symbolic.operands import leaves, tensors
@@ -25,6 +26,19 @@ if TYPE_CHECKING:
 _LARGEST = 1 << 22
 # A kernel that this device lacks may be there on another.
 _MISSING = "not implemented for"
+# Nor does a machine without the memory, or without a device to pin it for, say anything.
+_UNABLE = ("can't allocate", "DefaultCPUAllocator", "pinned memory", "pin_memory")
+# Their sizes depend on values, and neither zeros nor ones need fit.
+_OF_VALUES = frozenset(
+    {
+        "repeat_interleave", "segment_reduce", "_embedding_bag", "embedding_bag",
+        "_embedding_bag_forward_only", "_pack_padded_sequence", "_pad_packed_sequence",
+        "masked_scatter", "masked_scatter_", "_ctc_loss", "_grouped_mm", "_scaled_grouped_mm",
+        "_jagged_to_padded_dense_forward", "_padded_dense_to_jagged_forward", "histogram",
+        "histogramdd", "_assert_async", "_linalg_check_errors", "_sparse_coo_tensor_unsafe",
+        "_validate_sparse_coo_tensor_args", "_validate_compressed_sparse_indices",
+    }
+)  # fmt: skip
 # What these are refused for are numbers, and numbers are no one's rank.
 _RESHAPES = frozenset(["view", "reshape", "unflatten", "split", "chunk", "narrow", "as_strided"])
 Arguments = tuple[Any, ...]
@@ -39,7 +53,7 @@ class Kernels:
     recorder: Recorder
     _asked: set[object] = field(default_factory=set[object])
 
-    def ask(self, func: Operator, args: Arguments, kwargs: Keywords) -> None:
+    def ask(self, func: Operator, args: Arguments, kwargs: Keywords, result: object) -> None:
         """Report a refusal of operands that the fake kernel took."""
         operation = self.recorder.operation
         # An operator of a project may have effects: only torch's own are run.
@@ -47,19 +61,15 @@ class Kernels:
             return
         if torch.Tag.nondeterministic_seeded in func.tags or operation.meetings:
             return
+        if func.overloadpacket.__name__ in _OF_VALUES:
+            return
         operands = list(tensors((args, kwargs)))
         key = (func, tuple((one.dtype, one.dim()) for one in operands))
         if not operands or key in self._asked:
             return
         self._asked.add(key)
-        hint = self.recorder.hint
-        refused = refusal(
-            func,
-            args,
-            kwargs,
-            lambda size: hint(size) if isinstance(size, torch.SymInt) else size,
-        )
-        if refused:
+        refused = refusal(func, args, kwargs, self._hint, result)
+        if refused and refusal(func, args, kwargs, _one_or_two, result):
             self._report(f"torch refuses these ranks or dtypes ({refused})", operands)
 
     def ask_again(
@@ -70,7 +80,7 @@ class Kernels:
         operands = list(tensors((args, kwargs)))
         if operation is None or not operands or not is_refusal(error):
             return
-        if getattr(func, "namespace", "aten") != "aten":
+        if not _is_torchs_own(func):
             return
         if operation.name in _RESHAPES or operation.meetings:
             return
@@ -80,6 +90,9 @@ class Kernels:
             self._report(f"torch refuses these ranks or dtypes ({said})", operands)
         elif any(size == 0 for one in operands for size in one.shape if type(size) is int):
             self._report(f"torch refuses an axis of no rows ({said})", operands)
+
+    def _hint(self, size: int) -> int:
+        return self.recorder.hint(size) if isinstance(size, torch.SymInt) else size
 
     def _report(self, said: str, operands: list[torch.Tensor]) -> None:
         operation = self.recorder.operation
@@ -105,6 +118,7 @@ def refusal(
     args: Arguments,
     kwargs: Keywords,
     size_of: SizeOf,
+    result: object = (),
     *,
     lacking: bool = False,
 ) -> str | None:
@@ -116,12 +130,14 @@ def refusal(
     with without_modes():
         for fill in (0, 1):
             try:
-                real = _real((args, dict(kwargs)), size_of, fill)
+                real = _real((args, dict(kwargs)), size_of, fill, result)
                 if real is None:
                     return None
                 func(*real[0], **real[1])
             except Exception as error:
                 said = str(error).strip().partition("\n")[0]
+                if any(text in str(error) for text in _UNABLE):
+                    return None
                 if not lacking and _lacks(error):
                     return None
                 if not (is_refusal(error) or _lacks(error)):
@@ -135,16 +151,28 @@ def _one_or_two(size: int) -> int:
     return 1 if expression(size) == 1 else 2
 
 
+def _is_torchs_own(func: Callable[..., object]) -> bool:
+    """Whether it is known to run no operator of a project, which may have effects."""
+    operator = getattr(func, "_qualified_op_name", None)
+    if isinstance(operator, str):
+        return operator.startswith("aten::")
+    if hasattr(func, "namespace"):
+        return getattr(func, "namespace", None) == "aten"
+    return resolve_name(func) is not None
+
+
 def _lacks(error: Exception) -> bool:
     return isinstance(error, NotImplementedError) or _MISSING in str(error)
 
 
-def _real(given: object, size_of: SizeOf, fill: int) -> Any:
+def _real(given: object, size_of: SizeOf, fill: int, result: object) -> Any:
     """The same arguments with real tensors; None when there is something that cannot be real."""
     total = 0
-    for leaf in leaves(given):
+    for leaf in leaves((given, result)):
         if isinstance(leaf, torch.Tensor):
             total += math.prod(map(size_of, leaf.shape))
+        elif isinstance(leaf, int):
+            total = max(total, leaf)  # it may be a size
         elif isinstance(leaf, torch.SymFloat | torch.SymBool):
             return None
     return _made(given, size_of, fill) if total <= _LARGEST else None
@@ -161,5 +189,7 @@ def _made(value: object, size_of: SizeOf, fill: int) -> object:
         return made if isinstance(value, list) else tuple(made)
     if isinstance(value, dict):
         named = cast("dict[str, object]", value)
-        return {name: _made(item, size_of, fill) for name, item in named.items()}
+        return {
+            name: _made(item, size_of, fill) for name, item in named.items() if name != "pin_memory"
+        }
     return torch.device("cpu") if isinstance(value, torch.device) else value

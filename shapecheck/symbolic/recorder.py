@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+import sympy
 import torch
 
 from shapecheck.diagnostics import Diagnostic
@@ -13,6 +14,7 @@ from shapecheck.symbolic.attribution import Site, calling_site, current_site
 from shapecheck.symbolic.evidence import DataHint, Evidence, Meeting, Specialised
 from shapecheck.symbolic.expressions import Equation, Expression, Judge
 from shapecheck.symbolic.guards import Guard, guard_at
+from shapecheck.symbolic.operands import tensors
 from shapecheck.symbolic.parties import Parties
 from shapecheck.symbolic.provenance import (
     birthplace,
@@ -61,6 +63,12 @@ class Recorder:
     _answers: dict[Expression, bool] = field(default_factory=dict[Expression, bool])
     _visits: Counter[tuple[str, int]] = field(default_factory=Counter[tuple[str, int]])
     _data: set[Expression] = field(default_factory=set[Expression])
+    # What decided the way the code took, and how.
+    compared: dict[Expression, Expression | bool] = field(
+        default_factory=dict[Expression, "Expression | bool"]
+    )
+    # Tensors that were given to what did not run, and may have been written to there.
+    unseen: list[torch.Tensor] = field(default_factory=list[torch.Tensor])
     # What the operator in progress asked, to be asked again; None when it asked about data.
     asked: list[tuple[Expression, Question | None]] | None = None
 
@@ -75,6 +83,8 @@ class Recorder:
         if answer is None:
             answer = self._answers[expr] = bool(self.judge.value(expr))
         operation, soft = self.operation, question.fallback is not None
+        if operation is None or (_is_order(expr) and not self._is_layout(question)):
+            self.compared[expr] = answer
         if operation is not None and not answer and question.required:
             operation.refused.append(expr)
         if len(expr.free_symbols) < 2 or self._is_layout(question):
@@ -101,6 +111,7 @@ class Recorder:
             self.evidence.data_hints.append(DataHint(site=site, answer=True))
             return 1
         value = self.judge.value(expr)
+        self.compared[expr] = value
         number = int(value) if value.is_integer else float(value)
         if self.operation is None:
             self.judge.counted |= {
@@ -214,9 +225,10 @@ class Recorder:
             text += f" given {', '.join(given)}"
         return text, (*origins, *((name, operation.site) for name in given))
 
-    def stub_used(self, name: str) -> None:
-        """A stand-in was called, so what it stands for did not run."""
+    def stub_used(self, name: str, given: object = ()) -> None:
+        """A stand-in was called, so what it stands for did not run with what it was given."""
         self.evidence.stubs.add(name)
+        self.unseen.extend(tensors(given))
 
     def hint(self, size: torch.SymInt) -> int:
         """The number behind a size, without asking for it."""
@@ -352,3 +364,8 @@ class Recorder:
             return bool(self.judge.value(expr))
         # Both arms of a branch on data are seen when the line is visited twice.
         return self.branch()
+
+
+def _is_order(expr: Expression) -> bool:
+    """Whether a comparison asks which of two sizes is larger."""
+    return isinstance(expr, (sympy.Lt, sympy.Le, sympy.Gt, sympy.Ge))

@@ -1,8 +1,10 @@
 """Requests of a batch that are mixed: what one gets depends on the others.
 
 A reduction over the axis of requests that keeps the axis gives one row; an elementwise operator
-spreads that row over the requests again without a word, and so do a softmax, a sort or a running
-sum along that axis of a tensor with further axes. All of them fit whatever the sizes are.
+spreads that row over the requests again without a word, and so do a softmax or a running sum along
+that axis of a tensor with further axes. All of them fit whatever the sizes are. Only floats count:
+integers and conditions are added up over requests to lay out a batch, and one number for all axes
+is a scale. A sort is one way to a quantile.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ _REDUCTIONS = frozenset[object](
 _ALONG = frozenset[object](
     {
         _aten._softmax, _aten._log_softmax, _aten.softmax, _aten.log_softmax, _aten.cumsum,
-        _aten.cumprod, _aten.sort, _aten.argsort,
+        _aten.cumprod,
     }
 )  # fmt: skip
 Axes = Mapping[int, Expression]
@@ -61,15 +63,21 @@ class Requests:
             self._spread(list(tensors((args, kwargs))), result)
 
     def _along(self, tensor: torch.Tensor, axis: object) -> None:
-        if tensor.dim() > 1:
+        if tensor.dim() > 1 and tensor.dtype.is_floating_point:
             size = self._requests(tensor, axis if isinstance(axis, int) else -1)
             if size is not None:
                 self._report("runs along the requests of a batch", size)
 
     def _reduced(self, tensor: torch.Tensor, given: object) -> Axes:
-        axes = cast("list[int]", given if isinstance(given, list) else [given])
         rank = tensor.dim()
-        sizes = ((axis % rank - rank, self._requests(tensor, axis)) for axis in axes)
+        given_axes = cast("list[int]", given if isinstance(given, list) else [given])
+        axes = {axis % rank - rank for axis in given_axes} if rank else set[int]()
+        whole = all(
+            axis in axes or expression(tensor.shape[axis]) == 1 for axis in range(-rank, 0)
+        )
+        if whole or not tensor.dtype.is_floating_point:
+            return {}
+        sizes = ((axis, self._requests(tensor, axis)) for axis in axes)
         return {axis: size for axis, size in sizes if size is not None}
 
     def _spread(self, operands: list[torch.Tensor], result: object) -> None:
@@ -91,10 +99,12 @@ class Requests:
             yield from marks.items()
 
     def _requests(self, tensor: torch.Tensor, axis: int) -> Expression | None:
-        """The size of the axis, when requests are counted along it."""
+        """The size of the axis, when requests are counted along it and along no other."""
         if not tensor.dim():
             return None
         size = expression(tensor.shape[axis])
+        if [expression(one) for one in tensor.shape].count(size) > 1:
+            return None
         names = self.recorder.judge.names
         counted = (names[one] for one in size.free_symbols if one in names)
         return size if any(map(self.recorder.parties.is_batch, counted)) else None

@@ -14,7 +14,7 @@ this one answers every question from the hints, keeps nothing, and tells a liste
 from __future__ import annotations
 
 import inspect
-from collections.abc import Generator
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, Protocol, TypeAlias, cast
 
@@ -23,6 +23,7 @@ import torch
 
 from shapecheck.errors import ShapecheckError
 from shapecheck.symbolic.expressions import Expression
+from shapecheck.symbolic.operands import tensors
 from shapecheck.symbolic.size_arithmetic import remembered
 
 _REMEDY = "install a torch of the tested range, pip install 'torch-shapecheck[engine]'"
@@ -287,6 +288,15 @@ def shared_operand(func: Operator) -> int | None:
     if not shared:
         return -1 if all(one.alias_info is None for one in schema.returns) else None
     return 0 if shared == [0] and len(schema.returns) == 1 else None
+
+
+def written(
+    func: Operator, args: Sequence[object], kwargs: Mapping[str, object]
+) -> Iterator[torch.Tensor]:
+    """The operands that the operator writes to, by its schema."""
+    for place, one in enumerate(func._schema.arguments):
+        if one.alias_info is not None and one.alias_info.is_write:
+            yield from tensors(args[place] if place < len(args) else kwargs.get(one.name))
 
 
 def is_kernel(func: Operator) -> bool:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-Used = Callable[[str], None]
+Used = Callable[[str, object], None]
 
 
 class Stub:
-    """Takes any use; every call is told to `used`, because what it stands for did not run."""
+    """Takes any use; every call is told to `used`, with what it was given: it did not run."""
 
     def __init__(self, name: str, used: Used) -> None:
         self._name = name
@@ -21,14 +21,14 @@ class Stub:
         return Stub(f"{self._name}.{name}", self._used)
 
     def __call__(self, *args: object, **kwargs: object) -> Stub:
-        self._used(self._name)
+        self._used(self._name, (args, kwargs))
         return Stub(f"{self._name}()", self._used)
 
     def __getitem__(self, key: object) -> Stub:
         return Stub(f"{self._name}[...]", self._used)
 
     def __iter__(self) -> Iterator[object]:
-        self._used(self._name)
+        self._used(self._name, ())
         return iter(())
 
     def __bool__(self) -> bool:
