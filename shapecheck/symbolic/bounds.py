@@ -178,7 +178,9 @@ class Bounds:
         found = None
         if holder is not None and holder.dtype in _INTEGERS:
             found = self._found(func, args, kwargs, holder)
-        elsewhere = [one for one in written(func, args, kwargs) if not in_place or one is not args[0]]
+        elsewhere = [
+            one for one in written(func, args, kwargs) if not in_place or one is not args[0]
+        ]
         for one in elsewhere:
             self._overwrite(one, sources)
         for one in made:
@@ -356,9 +358,9 @@ class Bounds:
         for one in found.witnesses:
             for numbers, said in self._settings():
                 value, axis = _number(one.value, numbers), _number(large, numbers)
-                present = (_number(part, numbers) for part in (*one.present, *there))
                 # A size that depends on data may be 0.
-                if value is None or axis is None or not all(present):
+                present = (_number(part, numbers) or 0 for part in (*one.present, *there))
+                if value is None or axis is None or min(present, default=1) <= 0:
                     continue
                 if value >= axis or value < (-axis if wraps else 0):
                     self._report(one.value, large, said)
@@ -383,7 +385,7 @@ class Bounds:
         new = list(compared)[self._compared :]
         self._compared = len(compared)
         if self._as_one_row:
-            self._as_one_row = all(one.xreplace(single) == compared[one] for one in new)
+            self._as_one_row = all(_replaced(one, single) == compared[one] for one in new)
         return self._as_one_row
 
     def _report(self, value: Expression, size: Expression, said: str) -> None:
@@ -417,11 +419,15 @@ def _range(args: tuple[Any, ...]) -> Reach | None:
 
 def _number(value: Expression, numbers: Mapping[Expression, Expression]) -> int | None:
     """The value of a size; None where it depends on data or is none."""
+    found = _replaced(value, numbers)
+    return int(found) if found is not None and found.is_Integer else None
+
+
+def _replaced(expr: Expression, numbers: Mapping[Expression, Expression]) -> Expression | None:
     try:
-        found = value.xreplace(numbers)
+        return expr.xreplace(numbers)
     except ZeroDivisionError:
         return None
-    return int(found) if found.is_Integer else None
 
 
 def _are_apart(left: object, right: object) -> bool:

@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
-from torch.overrides import resolve_name
+from torch.overrides import (
+    resolve_name,  # pyright: ignore[reportUnknownVariableType]  # torch leaves it untyped
+)
 
 from shapecheck.symbolic.evidence import Meeting
 from shapecheck.symbolic.operands import leaves, tensors

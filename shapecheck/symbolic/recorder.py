@@ -1,5 +1,8 @@
 """The recorder: answers a trace's questions from the hints and keeps what is evidence."""
 
+# sympy ships no complete types.
+# pyright: reportMissingTypeStubs=false
+
 from __future__ import annotations
 
 from collections import Counter

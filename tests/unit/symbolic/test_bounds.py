@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from shapecheck.symbolic import Trace, trace
+from shapecheck.symbolic.stub import Stub
 
 Run = Callable[[Trace], object]
 
@@ -129,6 +130,147 @@ WITHIN: dict[str, Run] = {
 @pytest.mark.parametrize("name", WITHIN)
 def test_an_index_within_its_axis_is_clean(name: str) -> None:
     assert _messages(WITHIN[name]) == []
+
+
+def _sentinels(t: Trace) -> Tensor:
+    """Ids of a request with a -1 behind them."""
+    end = torch.full((t.size("bs"), 1), -1, dtype=torch.int64)
+    return torch.cat([t.tensor("bs topk", torch.int64), end], 1)
+
+
+def _embedded(t: Trace, ids: Tensor) -> Tensor:
+    return torch.nn.functional.embedding(ids, t.tensor("target_vocab target_hidden"))
+
+
+def _ids(t: Trace) -> Tensor:
+    return t.tensor("bs", torch.int64)
+
+
+def _padded(t: Trace, how: str) -> Tensor:
+    """Looks up steps, of which those that stand for none are left out or become the first."""
+    width, here = t.size("num_draft_tokens"), t.tensor("bs", torch.bool)
+    steps = torch.where(here, _ids(t), width)
+    left = {
+        "mask": lambda: steps[here],
+        "comparison": lambda: steps[steps < width],
+        "choice": lambda: torch.where(steps < width, steps, 0),
+    }
+    return _table(t, "num_draft_tokens")[left[how]()]
+
+
+def _clamped(t: Trace) -> Tensor:
+    width, ids = t.size("num_draft_tokens"), _ids(t)
+    return _table(t, "num_draft_tokens")[torch.where(ids < width, ids.clamp(max=width), 0)]
+
+
+def _filled(t: Trace) -> Tensor:
+    ids = _sentinels(t)
+    return _embedded(t, ids.masked_fill(ids < 0, 0))
+
+
+def _selected(t: Trace) -> Tensor:
+    ids = _sentinels(t)
+    return _embedded(t, ids[ids >= 0])
+
+
+def _selected_rows(t: Trace) -> Tensor:
+    rows = torch.arange(t.size("bs") + 1)
+    return _table(t, "bs")[rows[rows < t.size("bs")]]
+
+
+def _repeated(t: Trace, *, sized: bool) -> Tensor:
+    counts = torch.full((t.size("bs"),), 9, dtype=torch.int64)
+    size = t.size("bs") * 9 if sized else None
+    return _table(t, "bs").repeat_interleave(counts, dim=0, output_size=size)
+
+
+def _first_rows(t: Trace, most: int) -> Tensor:
+    return _table(t, "bs")[torch.arange(min(most, t.size("bs")))]
+
+
+def _first_of_slice(t: Trace) -> Tensor:
+    table = _table(t, "bs")
+    return table[torch.arange(table[:4].shape[0])]
+
+
+def _two_rows(t: Trace) -> Tensor | None:
+    table = _table(t, "bs")
+    return table.index_select(0, torch.arange(2)) if table.shape[0] >= 2 else None
+
+
+def _written_out(t: Trace) -> Tensor:
+    slots = torch.full((t.size("padded_bs"),), -1, dtype=torch.int64)
+    part = slots[: t.size("bs")]
+    torch.sub(_ids(t), 1, out=part)
+    return _table(t, "num_slots").index_select(0, part)
+
+
+def _written_each(t: Trace) -> Tensor:
+    slots = torch.full((t.size("bs"),), -1, dtype=torch.int64)
+    torch._foreach_copy_([slots], [_ids(t)])
+    return _table(t, "num_slots").index_select(0, slots)
+
+
+def _written_by_stub(t: Trace) -> Tensor:
+    slots = torch.full((t.size("bs"),), -1, dtype=torch.int64)
+    Stub("kernel", t.recorder.stub_used)[(1,)](slots)
+    return _table(t, "num_slots").index_select(0, slots)
+
+
+def _best_of_vocab(t: Trace) -> Tensor:
+    logits = t.tensor("bs target_vocab+8")
+    logits[:, t.size("target_vocab") :] = float("-inf")
+    return _embedded(t, logits.argmax(-1))
+
+
+def _best_of_filled(t: Trace) -> Tensor:
+    logits = t.tensor("bs target_vocab+8")
+    columns = torch.arange(t.size("target_vocab") + 8)
+    masked = logits.masked_fill(columns >= t.size("target_vocab"), float("-inf")).softmax(-1)
+    return _embedded(t, masked.topk(2).indices)
+
+
+def _limits(t: Trace) -> Tensor:
+    limit = torch.cat([torch.full((1,), 100), torch.zeros(9, dtype=torch.int64)])
+    return torch.zeros(9)[torch.arange(10).clamp(max=limit)]
+
+
+def _order_with_pad(t: Trace) -> Tensor:
+    order = torch.cat([_ids(t).argsort(), torch.zeros(1, dtype=torch.int64)])
+    return _table(t, "bs+1").index_select(0, order)
+
+
+CORRECT: dict[str, Run] = {
+    "a mask that chose": lambda t: _padded(t, "mask"),
+    "a comparison that selects": lambda t: _padded(t, "comparison"),
+    "a comparison that chooses": lambda t: _padded(t, "choice"),
+    "a limit behind a comparison": _clamped,
+    "sentinels that are filled": _filled,
+    "sentinels that are left out": _selected,
+    "rows that are left out": _selected_rows,
+    "sentinels that are sliced off": lambda t: _embedded(t, _sentinels(t)[:, :-1]),
+    "repeats": lambda t: _repeated(t, sized=True),
+    "repeats of unknown size": lambda t: _repeated(t, sized=False),
+    "as many rows as there are": lambda t: _first_rows(t, 4),
+    "a slice cut short": _first_of_slice,
+    "two rows if there are": _two_rows,
+    "written by out": _written_out,
+    "written with others": _written_each,
+    "written by what did not run": _written_by_stub,
+    "the best of what is not masked": _best_of_vocab,
+    "the best few of what is not filled": _best_of_filled,
+    "a limit of each": _limits,
+    "an order with a pad": _order_with_pad,
+    "an order in a ring": lambda t: _ids(t).argsort() % t.size("bs"),
+}
+
+
+@pytest.mark.parametrize("bs", [None, 1, 0])
+@pytest.mark.parametrize("name", CORRECT)
+def test_correct_code_reaches_no_axis_end(name: str, bs: int | None) -> None:
+    with trace(hints={} if bs is None else {"bs": bs}) as t:
+        CORRECT[name](t)
+    assert [one.message for one in t.report().findings if one.code == "SHP401"] == []
 
 
 def test_values_that_are_declared_are_not_those_of_the_placeholder() -> None:

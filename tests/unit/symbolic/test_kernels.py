@@ -75,6 +75,65 @@ def _plain_numbers(t: Trace) -> object:
     return torch.zeros(3) + torch.zeros(4)
 
 
+def _repeated(t: Trace) -> object:
+    counts = torch.full((t.size("bs"),), 3, dtype=torch.int64)
+    return t.tensor("bs topk").repeat_interleave(counts, dim=0, output_size=3 * t.size("bs"))
+
+
+def _segments(t: Trace) -> object:
+    lengths = t.tensor("bs", torch.int64)
+    return torch.segment_reduce(t.tensor("tokens topk"), "sum", lengths=lengths, axis=0)
+
+
+def _pinned(t: Trace) -> object:
+    rows = t.tensor("bs")
+    made = torch.empty_like(rows, pin_memory=True), rows.new_zeros(3, pin_memory=True)
+    return made, rows.pin_memory()
+
+
+def _too_large(t: Trace) -> object:
+    line = torch.zeros(1 << 21)
+    return line[:, None] * line[None, :], t.tensor("bs").new_zeros((1 << 20, 1 << 21))
+
+
+VALUES: dict[str, Run] = {
+    "counts that add up": _repeated,
+    "segments that add up": _segments,
+    "pinned memory": _pinned,
+    "more memory than there is": _too_large,
+    "the best of each column": lambda t: t.tensor("bs topk").softmax(-1).max(0),
+}
+
+
+@pytest.mark.parametrize("bs", [None, 1, 0])
+@pytest.mark.parametrize("name", VALUES)
+def test_correct_code_is_not_refused_by_a_kernel(name: str, bs: int | None) -> None:
+    with trace(hints={} if bs is None else {"bs": bs}) as t:
+        t.run(VALUES[name], t)
+    report = t.report()
+    assert (report.findings, report.stopped) == ((), None)
+
+
+def test_an_operator_of_a_project_never_runs() -> None:
+    calls: list[torch.Size] = []
+
+    def refuse(x: torch.Tensor) -> torch.Tensor:
+        raise RuntimeError("no such rows")
+
+    def run(x: torch.Tensor) -> torch.Tensor:
+        calls.append(x.shape)
+        return refuse(x)
+
+    library = torch.library.Library("shapecheck_test_kernels", "DEF")
+    library.define("rows(Tensor x) -> Tensor")
+    library.impl("rows", run, "CPU")
+    torch.library.register_fake("shapecheck_test_kernels::rows", refuse)
+    rows = torch.ops.shapecheck_test_kernels.rows
+    _traced(lambda t: rows(t.tensor("bs")))
+    _traced(lambda t: rows.default(t.tensor("bs")))
+    assert calls == []
+
+
 @pytest.mark.parametrize("run", [_drawn, _spread, _plain_numbers])
 def test_a_refusal_of_values_or_plain_numbers_is_none(run: Run) -> None:
     assert _traced(run).findings == ()

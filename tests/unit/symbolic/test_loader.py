@@ -65,7 +65,7 @@ def tree(tmp_path: Path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(dedent(text), encoding="utf-8")
     used: list[str] = []
-    made = SourceTree(tmp_path, used.append)
+    made = SourceTree(tmp_path, lambda name, given: used.append(name))
     yield made, used
     assert not any(name == "pkg" or name.startswith("pkg.") for name in sys.modules)
 
@@ -119,7 +119,7 @@ def test_refusals_say_what_is_wrong(tree, target, said):
 
 def test_a_stub_takes_any_use():
     used: list[str] = []
-    stub = Stub("kernel", used.append)
+    stub = Stub("kernel", lambda name, given: used.append(name))
     assert isinstance(stub[(1,)](2, key=3), Stub)
     assert list(stub.things) == []
     assert not stub

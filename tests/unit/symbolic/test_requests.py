@@ -34,14 +34,50 @@ MIXED: dict[str, Run] = {
     "a condition about all rows": lambda t: _guarded(t, 0),
     "a softmax over the rows": lambda t: t.tensor("bs target_vocab").softmax(0),
     "a running product over the rows": lambda t: t.tensor("bs topk").cumprod(dim=0),
-    "rows that are sorted": lambda t: t.tensor("bs topk").sort(dim=0),
 }
+
+
+def _left_pad(t: Trace) -> object:
+    lengths = t.tensor("bs", torch.int64)
+    return lengths.max(0, keepdim=True).values - lengths
+
+
+def _scaled(t: Trace) -> object:
+    hidden = t.tensor("bs target_hidden")
+    return hidden / hidden.abs().amax((0, 1), keepdim=True)
+
+
+def _share(t: Trace) -> object:
+    weights = t.tensor("bs")
+    return weights / weights.sum(0, keepdim=True)
+
+
+def _pairs(t: Trace) -> object:
+    pairs = t.tensor("bs bs")
+    return pairs / pairs.sum(0, keepdim=True)
+
+
 APART: dict[str, Run] = {
     "a sum of each row": lambda t: _normalised(t, 1),
     "a condition about each row": lambda t: _guarded(t, -1),
     "a softmax of each row": lambda t: t.tensor("bs target_vocab").softmax(-1),
     "offsets of ragged rows": lambda t: t.tensor("bs", torch.int64).cumsum(0),
     "a sum of all rows that stays one": lambda t: t.tensor("bs topk").sum(0, keepdim=True) + 1,
+    "offsets of two lists": lambda t: torch.stack(
+        [t.tensor("bs", torch.int64), t.tensor("bs", torch.int64)]
+    ).cumsum(1),
+    "offsets of one list with an axis before": lambda t: t.tensor("bs", torch.int64)[None].cumsum(
+        -1
+    ),
+    "slots of experts": lambda t: torch.nn.functional.one_hot(
+        t.tensor("bs*topk", torch.int64), 8
+    ).cumsum(0),
+    "a quantile of rows": lambda t: t.tensor("bs topk").sort(0).values.median(),
+    "a pad on the left": _left_pad,
+    "one scale for the tensor": _scaled,
+    "a share of all": _share,
+    "rows against rows": _pairs,
+    "a number without axes": lambda t: torch.full((), 3.0).sum(0, keepdim=True),
     "a mean over steps": lambda t: (
         t.tensor("num_steps topk") - t.tensor("num_steps topk").mean(0, keepdim=True)
     ),
