@@ -34,6 +34,8 @@ _aten = torch.ops.aten
 _INTEGERS = (torch.int64, torch.int32)
 # On a view of a part of a memory: its reach, and how often the memory had been written to.
 _PART = "_shapecheck_part"
+# A source of everything whose values follow from positions or sizes alone.
+_LAID_OUT = -1
 
 # Operator -> its axis argument, the default axis, and which of several results holds positions.
 _POSITIONS: Mapping[object, tuple[int, int | None, int]] = {
@@ -78,6 +80,10 @@ _KEEPS = frozenset[object](
     }
 )  # fmt: skip
 _JOINS = frozenset[object]({_aten.cat, _aten.stack})
+# Creations whose values come from elsewhere.
+_UNKNOWN = frozenset[object](
+    {_aten.empty, _aten.empty_strided, _aten.rand, _aten.randn, _aten.randint, _aten.randperm}
+)
 # Some values of the first operand are in the result.
 _TAKES = frozenset[object]({_aten.index, _aten.gather, _aten.index_select, _aten.embedding})
 # Views that leave something out.
@@ -171,8 +177,10 @@ class Bounds:
         # What fills a tensor says nothing of the operand whose shape it takes.
         givers = operands[:0] if filled and not in_place else operands
         sources = frozenset[int]().union(*map(self._sources_of, givers))
-        sources = sources or frozenset({next(self._number)})
-        masked = packet in _MASKS or filled or any(map(self._is_masked, givers))
+        if not sources:
+            laid_out = frozenset[int]() if packet in _UNKNOWN else frozenset({_LAID_OUT})
+            sources = laid_out | {next(self._number)}
+        masked = packet in _MASKS or any(map(self._is_masked, givers))
         _, _, which = _POSITIONS.get(packet, (0, 0, 0))
         holder = made[which] if made else None
         found = None
@@ -247,14 +255,14 @@ class Bounds:
         # A condition takes values out, and so may an index that comes from the values.
         if any(one.dtype is torch.bool for one in by):
             return None
-        if any(self._sources_of(table) & self._sources_of(one) for one in by):
+        if any(self._share(table, one) for one in by):
             return None
         found = self.of(table)
         return found.within(_sizes(made)) if found is not None and found.free else None
 
     def _combined(self, left: object, right: object, packet: object) -> Reach | None:
         one, other = self.of(left), self.of(right)
-        if one is None or other is None or self._sources_of(left) & self._sources_of(right):
+        if one is None or other is None or self._share(left, right):
             return None
         if packet in _DIVISIONS and any(divisor.value == 0 for divisor in other.witnesses):
             return None
@@ -283,7 +291,12 @@ class Bounds:
     def _chosen(self, condition: torch.Tensor, arms: Sequence[object]) -> Reach | None:
         """An arm that the condition is about may never be taken where it reaches farthest."""
         about = self._sources_of(condition)
-        free = (self.of(arm) for arm in arms if not self._sources_of(arm) & about)
+        # What stands in for some values is often just what a second choice takes out again.
+        free = (
+            self.of(arm)
+            for arm in arms
+            if not (self._sources_of(arm) & about or self._holds_stand_ins(arm))
+        )
         return reaches.chosen([arm for arm in free if arm is not None])
 
     def _view(self, packet: object, base: torch.Tensor, made: Sequence[torch.Tensor]) -> None:
@@ -320,6 +333,13 @@ class Bounds:
             return
         self._keep(tensor, None, sources, in_place=True)
         self._masked.add(storage_key(tensor)[0])
+
+    def _share(self, left: object, right: object) -> bool:
+        """Whether one may depend on the other, beyond where their elements are."""
+        return bool((self._sources_of(left) & self._sources_of(right)) - {_LAID_OUT})
+
+    def _holds_stand_ins(self, value: object) -> bool:
+        return isinstance(value, torch.Tensor) and storage_key(value)[0] in self._masked
 
     def _is_masked(self, tensor: torch.Tensor) -> bool:
         key = storage_key(tensor)[0]

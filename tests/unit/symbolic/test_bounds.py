@@ -240,6 +240,18 @@ def _order_with_pad(t: Trace) -> Tensor:
     return _table(t, "bs+1").index_select(0, order)
 
 
+def _next_rows(t: Trace) -> Tensor:
+    size = t.size("bs")
+    rows = torch.where(torch.arange(size) < size - 1, torch.arange(size) + 1, 0)
+    return _table(t, "bs")[rows]
+
+
+def _rows_below(t: Trace) -> Tensor:
+    size = t.size("topk")
+    below = torch.ones(size, size, dtype=torch.bool).tril(-1)
+    return _table(t, "topk")[torch.where(below, torch.arange(size) + 1, 0)]
+
+
 CORRECT: dict[str, Run] = {
     "a mask that chose": lambda t: _padded(t, "mask"),
     "a comparison that selects": lambda t: _padded(t, "comparison"),
@@ -261,6 +273,11 @@ CORRECT: dict[str, Run] = {
     "the best few of what is not filled": _best_of_filled,
     "a limit of each": _limits,
     "an order with a pad": _order_with_pad,
+    "the next row but for the last": _next_rows,
+    "rows below the diagonal": _rows_below,
+    "sentinels under a given mask": lambda t: _embedded(
+        t, torch.where(t.tensor("bs topk+1", torch.bool), _sentinels(t), 0)
+    ),
     "an order in a ring": lambda t: _ids(t).argsort() % t.size("bs"),
 }
 
