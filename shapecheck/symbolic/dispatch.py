@@ -59,7 +59,7 @@ class CallMode(TorchFunctionMode):
             return stub
         replacement = _replacement(name, args)
         if replacement is not None:
-            self._recorder.unseen.extend(tensors(args))
+            self._recorder.unseen.append(args[0])
             return replacement
         return _recorded(self._recorder, self._kernels, name, func, args, kwargs)
 
