@@ -23,6 +23,26 @@ import torch
 from shapecheck.symbolic import reach as reaches
 from shapecheck.symbolic.evidence import Meeting
 from shapecheck.symbolic.expressions import Expression
+from shapecheck.symbolic.index_operators import (
+    ARITHMETIC,
+    DIVISIONS,
+    FILLED,
+    INDEXING,
+    JOINS,
+    KEEPS,
+    LIMITS,
+    LOOKUPS,
+    MASKS,
+    ONES,
+    ORDERS,
+    PARTS,
+    POSITIONS,
+    REDUCTIONS,
+    TAKES,
+    UNKNOWN,
+    WRITES,
+    ZEROS,
+)
 from shapecheck.symbolic.operands import tensors
 from shapecheck.symbolic.reach import Arithmetic, Reach, Witness
 from shapecheck.symbolic.shape_env import Operator, expression, storage_key, written
@@ -36,91 +56,6 @@ _INTEGERS = (torch.int64, torch.int32)
 _PART = "_shapecheck_part"
 # A source of everything whose values follow from positions or sizes alone.
 _LAID_OUT = -1
-
-# Operator -> its axis argument, the default axis, and which of several results holds positions.
-_POSITIONS: Mapping[object, tuple[int, int | None, int]] = {
-    _aten.argmax: (1, None, 0),
-    _aten.argmin: (1, None, 0),
-    _aten.argsort: (1, -1, 0),
-    _aten.topk: (2, -1, 1),
-    _aten.sort: (1, -1, 1),
-}
-# All positions occur, wherever the values are.
-_ORDERS = frozenset[object]({_aten.argsort, _aten.sort})
-# Operators that leave positions of their result that nothing can be said of, as a mask does.
-_MASKS = frozenset[object](
-    {
-        _aten.where, _aten.masked_fill, _aten.scatter, _aten.index_put, _aten.index_fill,
-        _aten.index_copy, _aten.masked_scatter, _aten.constant_pad_nd, _aten.tril, _aten.triu,
-        _aten.cat, _aten.stack, _aten.copy, _aten.slice_scatter, _aten.select_scatter, _aten.sort,
-        _aten.cumsum, _aten.cumprod, _aten.topk,
-    }
-)  # fmt: skip
-_ARITHMETIC: Mapping[object, Arithmetic] = {
-    _aten.add: lambda a, b: a + b,
-    _aten.sub: lambda a, b: a - b,
-    _aten.rsub: lambda a, b: b - a,
-    _aten.mul: lambda a, b: a * b,
-    _aten.floor_divide: lambda a, b: sympy.floor(a / b),
-    _aten.remainder: lambda a, b: sympy.Mod(a, b),
-    _aten.maximum: sympy.Max,
-    _aten.minimum: sympy.Min,
-}
-# Creation -> the argument with the one value, None: 0 or 1 by its name.
-_FILLED: Mapping[object, int] = {
-    _aten.full: 1, _aten.full_like: 1, _aten.new_full: 2, _aten.scalar_tensor: 0, _aten.fill_: 1,
-}  # fmt: skip
-_ZEROS = frozenset[object]({_aten.zeros, _aten.zeros_like, _aten.new_zeros, _aten.zero_})
-_ONES = frozenset[object]({_aten.ones, _aten.ones_like, _aten.new_ones})
-# All values of the operands are in the result.
-_KEEPS = frozenset[object](
-    {
-        _aten.cat, _aten.stack, _aten.clone, _aten._to_copy, _aten.repeat, _aten.flip, _aten.roll,
-        _aten.copy,
-    }
-)  # fmt: skip
-_JOINS = frozenset[object]({_aten.cat, _aten.stack})
-# Creations whose values come from elsewhere.
-_UNKNOWN = frozenset[object](
-    {_aten.empty, _aten.empty_strided, _aten.rand, _aten.randn, _aten.randint, _aten.randperm}
-)
-# Some values of the first operand are in the result.
-_TAKES = frozenset[object]({_aten.index, _aten.gather, _aten.index_select, _aten.embedding})
-# Views that leave something out.
-_PARTS = frozenset[object](
-    {
-        _aten.slice, _aten.select, _aten.split, _aten.split_with_sizes, _aten.unbind, _aten.narrow,
-        _aten.diagonal, _aten.as_strided, _aten.unfold,
-    }
-)  # fmt: skip
-# Operators that keep one value of an axis, or the sum of it.
-_REDUCTIONS = frozenset[object]({_aten.sum, _aten.amax})
-_DIVISIONS = frozenset[object]({_aten.floor_divide, _aten.remainder})
-_LIMITS: Mapping[object, Sequence[Arithmetic]] = {
-    _aten.clamp: (sympy.Max, sympy.Min),
-    _aten.clamp_min: (sympy.Max,),
-    _aten.clamp_max: (sympy.Min,),
-}
-# In-place operator -> the argument whose values are in the first operand afterwards.
-_WRITES: Mapping[object, int] = {
-    _aten.copy_: 1, _aten.index_put_: 2, _aten._index_put_impl_: 2, _aten.index_copy_: 3,
-    _aten.scatter_: 3, _aten.masked_fill_: 2, _aten.index_fill_: 3,
-}  # fmt: skip
-# Operator -> the argument that looks up, and the argument with the axis it runs over (None: 0).
-_LOOKUPS: Mapping[object, tuple[int, int | None]] = {
-    _aten.embedding: (1, None),
-    **dict.fromkeys(
-        (
-            _aten.gather, _aten.index_select, _aten.scatter, _aten.scatter_, _aten.scatter_add,
-            _aten.scatter_add_, _aten.index_copy, _aten.index_copy_, _aten.index_add,
-            _aten.index_add_, _aten.index_fill, _aten.index_fill_,
-        ),
-        (2, 1),
-    ),
-}  # fmt: skip
-_INDEXING = frozenset[object](
-    {_aten.index, _aten.index_put, _aten.index_put_, _aten._index_put_impl_}
-)
 
 
 @dataclass(slots=True)
@@ -172,16 +107,16 @@ class Bounds:
                 self._view(packet, args[0], made)
             return
         operands = [one for one in tensors((args, kwargs)) if one.layout is torch.strided]
-        filled = packet in _ZEROS or packet in _ONES or packet in _FILLED
+        filled = packet in ZEROS or packet in ONES or packet in FILLED
         in_place = bool(args and made) and made[0] is args[0]
         # What fills a tensor says nothing of the operand whose shape it takes.
         givers = operands[:0] if filled and not in_place else operands
         sources = frozenset[int]().union(*map(self._sources_of, givers))
         if not sources:
-            laid_out = frozenset[int]() if packet in _UNKNOWN else frozenset({_LAID_OUT})
+            laid_out = frozenset[int]() if packet in UNKNOWN else frozenset({_LAID_OUT})
             sources = laid_out | {next(self._number)}
-        masked = packet in _MASKS or any(map(self._is_masked, givers))
-        _, _, which = _POSITIONS.get(packet, (0, 0, 0))
+        masked = packet in MASKS or any(map(self._is_masked, givers))
+        _, _, which = POSITIONS.get(packet, (0, 0, 0))
         holder = made[which] if made else None
         found = None
         if holder is not None and holder.dtype in _INTEGERS:
@@ -209,42 +144,42 @@ class Bounds:
         packet = func.overloadpacket
         if packet is _aten.arange:
             return _range(args)
-        if packet in _POSITIONS:
+        if packet in POSITIONS:
             return self._positions(packet, args, kwargs, made)
-        if packet in _ZEROS or packet in _ONES or packet in _FILLED:
-            value = args[_FILLED[packet]] if packet in _FILLED else int(packet in _ONES)
+        if packet in ZEROS or packet in ONES or packet in FILLED:
+            value = args[FILLED[packet]] if packet in FILLED else int(packet in ONES)
             filled = self.of(value)
             return None if filled is None else filled.within(_sizes(made))
-        if packet in _ARITHMETIC and len(args) == 2 and not kwargs:
+        if packet in ARITHMETIC and len(args) == 2 and not kwargs:
             return self._combined(args[0], args[1], packet)
-        if packet in _LIMITS:
-            return self._limited(args[0], args[1:], kwargs, _LIMITS[packet])
+        if packet in LIMITS:
+            return self._limited(args[0], args[1:], kwargs, LIMITS[packet])
         if packet is _aten.where and args[1:]:
             return self._chosen(args[0], args[1:])
         if packet is _aten.masked_fill:
             return self._chosen(args[1], (args[0], *args[2:]))
-        if packet in _REDUCTIONS:
+        if packet in REDUCTIONS:
             whole = self.of(args[0])
             return whole if whole is not None and whole.sparse else None
-        if packet in _KEEPS:
+        if packet in KEEPS:
             parts = [found for one in tensors(args) if (found := self.of(one)) is not None]
             known = reaches.joined(parts)
             # An element of a join has only what its own part has.
-            return replace(known, free=False) if known and packet in _JOINS else known
-        if packet in _TAKES:
+            return replace(known, free=False) if known and packet in JOINS else known
+        if packet in TAKES:
             return self._taken(args, made)
-        return self.of(args[_WRITES[packet]]) if packet in _WRITES else None
+        return self.of(args[WRITES[packet]]) if packet in WRITES else None
 
     def _positions(
         self, packet: object, args: tuple[Any, ...], kwargs: Mapping[str, Any], made: torch.Tensor
     ) -> Reach | None:
-        where, default, _ = _POSITIONS[packet]
+        where, default, _ = POSITIONS[packet]
         axis = args[where] if len(args) > where else kwargs.get("dim", default)
         given = args[0]
         if not isinstance(axis, int) or not given.dim():
             return None
         anywhere = given.dtype.is_floating_point and not self._is_masked(given)
-        if not anywhere and packet not in _ORDERS:
+        if not anywhere and packet not in ORDERS:
             return None
         size = expression(given.shape[axis])
         ends = Witness(sympy.Integer(0)), Witness(size - 1)
@@ -264,9 +199,9 @@ class Bounds:
         one, other = self.of(left), self.of(right)
         if one is None or other is None or self._share(left, right):
             return None
-        if packet in _DIVISIONS and any(divisor.value == 0 for divisor in other.witnesses):
+        if packet in DIVISIONS and any(divisor.value == 0 for divisor in other.witnesses):
             return None
-        return reaches.combined(one, other, _ARITHMETIC[packet], apart=_are_apart(left, right))
+        return reaches.combined(one, other, ARITHMETIC[packet], apart=_are_apart(left, right))
 
     def _limited(
         self,
@@ -300,7 +235,7 @@ class Bounds:
         return reaches.chosen([arm for arm in free if arm is not None])
 
     def _view(self, packet: object, base: torch.Tensor, made: Sequence[torch.Tensor]) -> None:
-        cut = packet in _PARTS
+        cut = packet in PARTS
         if not cut and getattr(base, _PART, None) is None:
             return  # all of the memory: it is kept by memory
         found = self.of(base)
@@ -358,14 +293,14 @@ class Bounds:
     # -- look-ups ------------------------------------------------------------------------------
 
     def _look_up(self, packet: object, args: tuple[Any, ...]) -> None:
-        if packet in _INDEXING:
+        if packet in INDEXING:
             indices = cast("Sequence[torch.Tensor | None]", args[1])
             if not any(index is not None and index.dtype is torch.bool for index in indices):
                 for axis, index in enumerate(indices):
                     if index is not None:
                         self._check(index, args[0].shape[axis], wraps=True)
-        elif packet in _LOOKUPS:
-            position, where = _LOOKUPS[packet]
+        elif packet in LOOKUPS:
+            position, where = LOOKUPS[packet]
             if args[0].dim():
                 axis = 0 if where is None else args[where]
                 self._check(args[position], args[0].shape[axis], wraps=False)

@@ -1,0 +1,101 @@
+"""What torch's operators do with the values of integer tensors, as `bounds` follows them."""
+
+# sympy ships no complete types; what comes out of it is an Expression.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import sympy
+import torch
+
+from shapecheck.symbolic.reach import Arithmetic
+
+_aten = torch.ops.aten
+
+# Operator -> its axis argument, the default axis, and which of several results holds positions.
+POSITIONS: Mapping[object, tuple[int, int | None, int]] = {
+    _aten.argmax: (1, None, 0),
+    _aten.argmin: (1, None, 0),
+    _aten.argsort: (1, -1, 0),
+    _aten.topk: (2, -1, 1),
+    _aten.sort: (1, -1, 1),
+}
+# All positions occur, wherever the values are.
+ORDERS = frozenset[object]({_aten.argsort, _aten.sort})
+# Operators that leave positions of their result that nothing can be said of, as a mask does.
+MASKS = frozenset[object](
+    {
+        _aten.where, _aten.masked_fill, _aten.scatter, _aten.index_put, _aten.index_fill,
+        _aten.index_copy, _aten.masked_scatter, _aten.constant_pad_nd, _aten.tril, _aten.triu,
+        _aten.cat, _aten.stack, _aten.copy, _aten.slice_scatter, _aten.select_scatter, _aten.sort,
+        _aten.cumsum, _aten.cumprod, _aten.topk,
+    }
+)  # fmt: skip
+ARITHMETIC: Mapping[object, Arithmetic] = {
+    _aten.add: lambda a, b: a + b,
+    _aten.sub: lambda a, b: a - b,
+    _aten.rsub: lambda a, b: b - a,
+    _aten.mul: lambda a, b: a * b,
+    _aten.floor_divide: lambda a, b: sympy.floor(a / b),
+    _aten.remainder: lambda a, b: sympy.Mod(a, b),
+    _aten.maximum: sympy.Max,
+    _aten.minimum: sympy.Min,
+}
+# Creation -> the argument with the one value, None: 0 or 1 by its name.
+FILLED: Mapping[object, int] = {
+    _aten.full: 1, _aten.full_like: 1, _aten.new_full: 2, _aten.scalar_tensor: 0, _aten.fill_: 1,
+}  # fmt: skip
+ZEROS = frozenset[object]({_aten.zeros, _aten.zeros_like, _aten.new_zeros, _aten.zero_})
+ONES = frozenset[object]({_aten.ones, _aten.ones_like, _aten.new_ones})
+# All values of the operands are in the result.
+KEEPS = frozenset[object](
+    {
+        _aten.cat, _aten.stack, _aten.clone, _aten._to_copy, _aten.repeat, _aten.flip, _aten.roll,
+        _aten.copy,
+    }
+)  # fmt: skip
+JOINS = frozenset[object]({_aten.cat, _aten.stack})
+# Creations whose values come from elsewhere.
+UNKNOWN = frozenset[object](
+    {_aten.empty, _aten.empty_strided, _aten.rand, _aten.randn, _aten.randint, _aten.randperm}
+)
+# Some values of the first operand are in the result.
+TAKES = frozenset[object]({_aten.index, _aten.gather, _aten.index_select, _aten.embedding})
+# Views that leave something out.
+PARTS = frozenset[object](
+    {
+        _aten.slice, _aten.select, _aten.split, _aten.split_with_sizes, _aten.unbind, _aten.narrow,
+        _aten.diagonal, _aten.as_strided, _aten.unfold,
+    }
+)  # fmt: skip
+# Operators that keep one value of an axis, or the sum of it.
+REDUCTIONS = frozenset[object]({_aten.sum, _aten.amax})
+DIVISIONS = frozenset[object]({_aten.floor_divide, _aten.remainder})
+LIMITS: Mapping[object, Sequence[Arithmetic]] = {
+    _aten.clamp: (sympy.Max, sympy.Min),
+    _aten.clamp_min: (sympy.Max,),
+    _aten.clamp_max: (sympy.Min,),
+}
+# In-place operator -> the argument whose values are in the first operand afterwards.
+WRITES: Mapping[object, int] = {
+    _aten.copy_: 1, _aten.index_put_: 2, _aten._index_put_impl_: 2, _aten.index_copy_: 3,
+    _aten.scatter_: 3, _aten.masked_fill_: 2, _aten.index_fill_: 3,
+}  # fmt: skip
+# Operator -> the argument that looks up, and the argument with the axis it runs over (None: 0).
+LOOKUPS: Mapping[object, tuple[int, int | None]] = {
+    _aten.embedding: (1, None),
+    **dict.fromkeys(
+        (
+            _aten.gather, _aten.index_select, _aten.scatter, _aten.scatter_, _aten.scatter_add,
+            _aten.scatter_add_, _aten.index_copy, _aten.index_copy_, _aten.index_add,
+            _aten.index_add_, _aten.index_fill, _aten.index_fill_,
+        ),
+        (2, 1),
+    ),
+}  # fmt: skip
+INDEXING = frozenset[object](
+    {_aten.index, _aten.index_put, _aten.index_put_, _aten._index_put_impl_}
+)
