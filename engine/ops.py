@@ -13,7 +13,7 @@ from typing import Self
 from torch import Tensor
 
 from engine import sampling, tree
-from engine.sampling import HotVocab, TreeLaw
+from engine.sampling import HotVocab, TreeLaw, Truncate
 from engine.tree import Accepted, BuiltTree, Frontier, KeptPath, Level
 
 
@@ -27,6 +27,7 @@ class TreeOps:
     coins: Callable[..., Tensor]
     draw: Callable[[Tensor, Tensor], Tensor]
     draw_children: Callable[[Tensor, Tensor, Tensor], Tensor]
+    truncate: Truncate
     choose_children: Callable[..., tuple[Tensor, Tensor]]
     next_level: Callable[..., tuple[Level, Frontier]]
     build_tree: Callable[..., BuiltTree]
@@ -43,6 +44,7 @@ class TreeOps:
             coins=sampling.coins,
             draw=sampling.draw,
             draw_children=sampling.draw_children,
+            truncate=sampling.truncate,
             choose_children=sampling.choose_children,
             next_level=tree.next_level,
             build_tree=tree.build_tree,
@@ -54,8 +56,8 @@ class TreeOps:
 
     @classmethod
     def triton(cls) -> Self:
-        """One or two launches each; needs triton, and a GPU or its interpreter."""
-        from engine.kernels import accept, argmax, coins, draw, level, path, reject, topk
+        """A few launches each; needs triton, and a GPU or its interpreter."""
+        from engine.kernels import accept, argmax, coins, draw, level, path, reject, topk, truncate
         from engine.kernels import tree as build
 
         return cls(
@@ -63,6 +65,7 @@ class TreeOps:
             coins=coins.coins,
             draw=draw.draw,
             draw_children=draw.draw_children,
+            truncate=truncate.truncate,
             choose_children=topk.choose_children,
             next_level=level.next_level,
             build_tree=build.build_tree,

@@ -125,7 +125,9 @@ class DrawnRootsBuffers:
 @graph_buffers(live=DrawnRoots)
 @dataclass(slots=True, kw_only=True)
 class TruncatingRootsBuffers(DrawnRootsBuffers):
-    """For batches in which some request has a top-k, top-p or min-p: those sort every law."""
+    """For batches in which some request has a top-k, top-p or min-p, which costs passes over every
+    law.
+    """
 
     asked: ClassVar[SamplingParams] = SamplingParams(temperature=1.0, top_p=0.5)
 

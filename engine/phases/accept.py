@@ -32,6 +32,7 @@ class AcceptChosen:
             coins=self.ops.coins,
             draw=self.ops.draw,
             argmax=self.ops.argmax,
+            truncate=self.ops.truncate,
         )
         return self.ops.accept_greedy(
             draft.draft_tokens, choice_BN, draft.tree_mask, accept_width=self.accept_width
@@ -43,7 +44,7 @@ class AcceptDrawn:
 
     def __init__(self, dims: Dims, vocab: HotVocab, ops: TreeOps) -> None:
         self.accept_width = dims["accept_width"]
-        self.coins = ops.coins
+        self.coins, self.truncate = ops.coins, ops.truncate
         self.accept = ops.accept_chain if dims["topk"] == 1 else ops.accept_tree
         self.vocab = vocab
 
@@ -51,7 +52,7 @@ class AcceptDrawn:
         assert draft.draft_probs is not None, "a drawn tree comes with the law it was drawn from"
         logits_BNV = sampling.penalised(logits_BNV, draft.draft_tokens, draft.tree_mask)
         controls, width = sampling.controls, draft.draft_tokens.shape[1]
-        law_BNV = sampling_law(logits_BNV, controls)
+        law_BNV = sampling_law(logits_BNV, controls, self.truncate)
         accept_BN = self.coins(controls.seeds, draft.seq_lens, Stream.ACCEPT, lanes=width)
         final_B = self.coins(controls.seeds, draft.seq_lens, Stream.FINAL, lanes=1).squeeze(1)
         return self.accept(

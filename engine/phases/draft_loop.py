@@ -180,7 +180,8 @@ class ChosenLoop:
 
 class DrawnLoop:
     """The same of drawn candidates; a batch in which no request truncates its law has a forward of
-    its own, without the sort."""
+    its own, without the passes that takes.
+    """
 
     def __init__(
         self,

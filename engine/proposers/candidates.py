@@ -76,7 +76,9 @@ class Drawn(Candidates):
     def root(self, logits_BV: Tensor, positions_B: Tensor, sampling: BatchSampling) -> RootChildren:
         controls = sampling.controls
         coins_BK = self.ops.coins(controls.seeds, positions_B, Stream.DRAFT, lanes=self.topk)
-        tokens, law = draw_root(logits_BV, controls, coins_BK, self.ops.draw_children)
+        tokens, law = draw_root(
+            logits_BV, controls, coins_BK, self.ops.draw_children, self.ops.truncate
+        )
         scores = rank_scores(len(tokens), self.topk, device=tokens.device)
         return RootChildren(scores=scores, tokens=tokens, law=law)
 
@@ -88,8 +90,9 @@ class Drawn(Candidates):
         coins_BL = self.ops.coins(
             controls.seeds, positions_B, Stream.DRAFT, lanes=lanes, first_lane=first
         )
+        coins_RK = coins_BL.view(len(logits_RV), self.topk)
         tokens, law = draw_step(
-            logits_RV, controls, coins_BL.view(len(logits_RV), self.topk), self.ops.draw_children
+            logits_RV, controls, coins_RK, self.ops.draw_children, self.ops.truncate
         )
         scores = rank_scores(len(tokens), self.topk, device=tokens.device)
         return StepChildren(scores=scores, tokens=tokens, law=law)

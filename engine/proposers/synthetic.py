@@ -55,6 +55,7 @@ class AcceptSynthetic:
             coins=self.ops.coins,
             draw=self.ops.draw,
             argmax=self.ops.argmax,
+            truncate=self.ops.truncate,
         )
         node_N = self.node_N
         row_B = (draft.seq_lens + _STRIDE * sampling.controls.seeds) % _ROWS

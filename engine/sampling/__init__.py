@@ -13,14 +13,16 @@ from engine.sampling.draft_law import (
     draw_step,
 )
 from engine.sampling.draw import argmax, draw
-from engine.sampling.filters import sampling_law
+from engine.sampling.filters import Truncate, sampling_law, truncate
 from engine.sampling.hot_vocab import HotVocab
 from engine.sampling.logprobs import Logprobs, token_logprobs
 from engine.sampling.params import SamplingParams
 from engine.sampling.penalties import TokenCounts, penalise
 from engine.sampling.rejection import accept_chain, accept_tree
+from engine.sampling.units import WHOLE, units
 
 __all__ = [
+    "WHOLE",
     "BatchControls",
     "DraftLaw",
     "HotVocab",
@@ -31,6 +33,7 @@ __all__ = [
     "Stream",
     "TokenCounts",
     "TreeLaw",
+    "Truncate",
     "accept_chain",
     "accept_tree",
     "argmax",
@@ -43,4 +46,6 @@ __all__ = [
     "penalise",
     "sampling_law",
     "token_logprobs",
+    "truncate",
+    "units",
 ]

@@ -10,7 +10,7 @@ from torch import Tensor
 from engine.sampling.coins import Stream, coins
 from engine.sampling.controls import BatchControls
 from engine.sampling.draw import argmax, draw
-from engine.sampling.filters import sampling_law
+from engine.sampling.filters import Truncate, sampling_law, truncate
 from engine.sampling.penalties import TokenCounts, penalise
 from shapecheck import carrier, contract
 
@@ -49,6 +49,7 @@ class BatchSampling:
         coins: Callable[..., Tensor] = coins,
         draw: Callable[[Tensor, Tensor], Tensor] = draw,
         argmax: Callable[[Tensor], Tensor] = argmax,
+        truncate: Truncate = truncate,
     ) -> Tensor:
         """(B, N) the target's token at each node; the chosen token stands at `positions`.
 
@@ -60,7 +61,7 @@ class BatchSampling:
         rows, width, vocab = logits_BNV.shape
         seeds = self.controls.seeds.repeat_interleave(width)
         coins_R = coins(seeds, positions_BN.flatten(), Stream.TARGET, lanes=1).squeeze(1)
-        law_BNV = sampling_law(logits_BNV, self.controls)
+        law_BNV = sampling_law(logits_BNV, self.controls, truncate)
         return draw(law_BNV.reshape(-1, vocab), coins_R).view(rows, width)
 
     def first_tokens(self, logits_BV: Tensor, positions_B: Tensor) -> Tensor:

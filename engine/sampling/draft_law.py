@@ -20,7 +20,7 @@ from torch import Tensor
 from engine.errors import EngineError
 from engine.sampling.controls import BatchControls
 from engine.sampling.draw import draw_units
-from engine.sampling.filters import sampling_law
+from engine.sampling.filters import Truncate, sampling_law, truncate
 from engine.sampling.units import units
 from shapecheck import carrier, contract, ids, invariant
 
@@ -116,12 +116,13 @@ def draw_root(
     controls: BatchControls,
     coins_BK: Float64[Tensor, "bs topk"],
     draw: Draw | None = None,
+    truncate: Truncate = truncate,
 ) -> tuple[Annotated[Int64[Tensor, "bs topk"], ids("draft")], RootLaw]:
     """K children of the root under each request's own filters, and their law. Draft ids.
 
-    `draw` stands in for draw_children.
+    `draw` and `truncate` stand in for draw_children and truncate.
     """
-    tokens, probs = _draw_children(logits, controls, coins_BK, draw)
+    tokens, probs = _draw_children(logits, controls, coins_BK, draw, truncate)
     return tokens, RootLaw(probs=probs, seal=_SEAL)
 
 
@@ -130,12 +131,13 @@ def draw_step(
     controls: BatchControls,
     coins_RK: Float64[Tensor, "bs*topk topk"],
     draw: Draw | None = None,
+    truncate: Truncate = truncate,
 ) -> tuple[Annotated[Int64[Tensor, "bs*topk topk"], ids("draft")], StepLaw]:
     """K children of every frontier node, and their laws. Draft ids, request-major rows.
 
-    `draw` stands in for draw_children.
+    `draw` and `truncate` stand in for draw_children and truncate.
     """
-    tokens, probs = _draw_children(logits, controls, coins_RK, draw)
+    tokens, probs = _draw_children(logits, controls, coins_RK, draw, truncate)
     return tokens, StepLaw(probs=probs, seal=_SEAL)
 
 
@@ -166,10 +168,15 @@ def draw_children(law_RV: Tensor, logits_RV: Tensor, coins_RK: Tensor) -> Tensor
 
 
 def _draw_children(
-    logits_RV: Tensor, controls: BatchControls, coins_RK: Tensor, draw: Draw | None
+    logits_RV: Tensor,
+    controls: BatchControls,
+    coins_RK: Tensor,
+    draw: Draw | None,
+    truncate: Truncate,
 ) -> tuple[Tensor, Tensor]:
     rows, vocab = logits_RV.shape
     requests = len(controls.seeds)
     per_request = rows // requests if requests else 0
-    law_RV = sampling_law(logits_RV.view(requests, per_request, vocab), controls).flatten(0, 1)
+    logits_BRV = logits_RV.view(requests, per_request, vocab)
+    law_RV = sampling_law(logits_BRV, controls, truncate).flatten(0, 1)
     return (draw or draw_children)(law_RV, logits_RV, coins_RK), law_RV

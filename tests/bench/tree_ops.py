@@ -50,6 +50,11 @@ def cases(
     logits = torch.randn(rows * topk, vocab, generator=generator, device=device)
     law = logits.softmax(dim=1)
     coins = torch.rand(rows * topk, topk, generator=generator, device=device, dtype=torch.float64)
+    top_k = torch.full((rows * topk,), 50, device=device)
+    top_p, min_p = (
+        torch.full_like(top_k, 0.9, dtype=torch.float32),
+        torch.zeros(rows * topk).to(device),
+    )
     levels, frontier, probs, tokens = _levels(topk, steps, rows, generator)
     choice = batch.tokens.gather(1, batch.structure.next_child.clamp(min=0))
     accepted = batch.along_links(TreeOps.torch().accept_tree)
@@ -64,6 +69,7 @@ def cases(
         "draw": lambda ops: ops.draw(flat, node_coins),
         "choose_children": lambda ops: ops.choose_children(logits, topk=topk)[1],
         "draw_children": lambda ops: ops.draw_children(law, logits, coins),
+        "truncate": lambda ops: ops.truncate(law, top_k, top_p, min_p),
         "build_tree": lambda ops: ops.build_tree(
             levels, lens, lens, topk=topk, num_draft_tokens=width, drawn=False
         ),
