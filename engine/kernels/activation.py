@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from engine.kernels.launch import release_successor, wait_for_producers
+from engine.kernels.launch import assert_dense, release_successor, wait_for_producers
 
 BLOCK_U = 1024
 
@@ -30,6 +30,7 @@ def _silu_mul(x_ptr, y_ptr, U: tl.constexpr, BLOCK_U: tl.constexpr, CHAINED: tl.
 def silu_mul(x_TO: Tensor, *, chained: bool = False) -> Tensor:
     """Returns silu of the first half of each row times its second half, (T, 2U) -> (T, U)."""
     tokens, width = x_TO.shape[0], x_TO.shape[1] // 2
+    assert_dense(x_TO)
     y_TU = x_TO.new_empty(tokens, width)
     if tokens:
         _silu_mul[tokens, triton.cdiv(width, BLOCK_U)](

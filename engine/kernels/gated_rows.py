@@ -10,6 +10,7 @@ import triton.language as tl
 from torch import Tensor
 
 from engine.kernels.gated_stream import gated_stream
+from engine.kernels.launch import assert_dense
 from engine.kernels.row_tile import RowTile, ScaledRows, accumulate_rows, split_halves
 from engine.kernels.stream_tile import StreamTile
 
@@ -62,6 +63,7 @@ def gated_rows(
     """Writes silu(gate) * up of the rows, whose norm this completes, into out_TU."""
     tokens, inputs = x.x_TI.shape
     width, parts = weight_OI.shape[0] // 2, x.square_TG.shape[1]
+    assert_dense(x.x_TI, x.square_TG, weight_OI, out_TU)
     tiles = triton.cdiv(width, tile.outputs // 2)
     if isinstance(tile, StreamTile):
         kernel, tiles = gated_stream, tile.programs(tiles, weight_OI.device)

@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from engine.kernels.launch import release_successor, wait_for_producers
+from engine.kernels.launch import assert_dense, release_successor, wait_for_producers
 
 BLOCK_N = 64
 BLOCK_Y = 64
@@ -111,6 +111,7 @@ def prefill_attention(
     kv_heads, requests = key_ZCE.shape[1], prefix_B.shape[0]
     group = heads // kv_heads
     block_n = max(BLOCK_N, triton.next_power_of_2(group))
+    assert_dense(q_TQE, key_ZCE, value_ZCE, row_B, prefix_B, start_B1)
     out_TQE = torch.empty_like(q_TQE)
     if tokens:
         _attend_tile[triton.cdiv(longest, block_n // group), kv_heads, requests](

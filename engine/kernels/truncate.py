@@ -14,6 +14,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from engine.kernels.launch import assert_dense
 from engine.kernels.units import as_units, chunk_width, whole
 from engine.sampling.filters import FINE
 
@@ -194,6 +195,7 @@ def truncate(probs_RV: Tensor, top_k_R: Tensor, top_p_R: Tensor, min_p_R: Tensor
     """
     rows, vocab = probs_RV.shape
     probs_RV = probs_RV.contiguous()
+    assert_dense(top_k_R, top_p_R, min_p_R)
     law_RV = torch.empty_like(probs_RV)
     if not rows:
         return law_RV
