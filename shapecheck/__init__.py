@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from shapecheck.dims import Dims, declare
     from shapecheck.errors import ContractTextError, ShapecheckError, ShapeContractError
-    from shapecheck.markers import dtype, ids, phase
+    from shapecheck.markers import dtype, ids, indexes, phase
     from shapecheck.runtime import (
         carrier,
         check_shape,
@@ -35,6 +35,7 @@ __all__ = [
     "enable",
     "graph_buffers",
     "ids",
+    "indexes",
     "invariant",
     "phase",
     "stats",
@@ -55,6 +56,7 @@ _HOME = {
     "enable": "shapecheck.runtime",
     "graph_buffers": "shapecheck.runtime",
     "ids": "shapecheck.markers",
+    "indexes": "shapecheck.markers",
     "invariant": "shapecheck.runtime",
     "phase": "shapecheck.markers",
     "stats": "shapecheck.runtime",

@@ -1,4 +1,4 @@
-"""What a shape string cannot say: dtype owners, id domains and phases, inside Annotated."""
+"""What a shape string cannot say: dtype owners, what values count, phases; inside Annotated."""
 
 from __future__ import annotations
 
@@ -26,6 +26,14 @@ class IdsOf:
 
 
 @dataclass(frozen=True, slots=True)
+class IndexOf:
+    """The values are positions along this axis, or `pad` where there is none."""
+
+    axis: str
+    pad: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class InPhase:
     """This alternative of the field holds in the named phase."""
 
@@ -48,9 +56,26 @@ def ids(model: Model, *, pad: int | None = None) -> IdsOf:
 
     `pad` is the one value beside the ids that stands for no token: `ids("draft", pad=-1)`.
     """
+    return IdsOf(_model(model, "ids"), _pad(pad, "ids"))
+
+
+def indexes(axis: str, *, pad: int | None = None) -> IndexOf:
+    """Mark positions along an axis, written as in a shape; raises ContractTextError.
+
+    `indexes("req_rows")` are rows of that table, `indexes("bs*topk")` rows of a flat batch. `pad`
+    is the one value that stands for none.
+    """
+    if len(axis.split()) != 1:
+        raise ContractTextError(f"indexes({axis!r}): name one axis, for example indexes('bs*topk')")
+    return IndexOf(axis, _pad(pad, "indexes"))
+
+
+def _pad(pad: int | None, call: str) -> int | None:
     if pad is not None and (type(pad) is not int or pad >= 0):
-        raise ContractTextError(f"ids(pad={pad!r}): a pad is no id; write a negative number")
-    return IdsOf(_model(model, "ids"), pad)
+        raise ContractTextError(
+            f"{call}(pad={pad!r}): a pad is none of the values; write a negative number"
+        )
+    return pad
 
 
 def phase(name: str) -> InPhase:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 from shapecheck.dims.model import Dims, Size
+from shapecheck.dims.parse import Axis
 from shapecheck.dims.vocabulary import lookup, near_misses
 from shapecheck.errors import ShapecheckError
 from shapecheck.runtime.tensors import dtype_names
@@ -54,8 +55,8 @@ def make(
 
     One keyword per per-call name (`tokens=7`). An Optional field is present unless the pair has
     no such tensor or its name is in `absent`; a field without tensors takes its value from
-    `fields`, its default, or a blank. Floats are normal, ids lie in their vocabulary, other
-    integers and bools are 0. Raises ShapecheckError for a size or value that must be given.
+    `fields`, its default, or a blank. Floats are normal, ids and indices lie in their axis,
+    other integers and bools are 0. Raises ShapecheckError for a size or value that must be given.
     """
     import torch
 
@@ -189,8 +190,8 @@ class _Maker:
 
         shape = [axis.evaluate(lambda name: self._size(name, path)) for axis in spec.shape.axes]
         dtype = self._dtype(spec)
-        if spec.ids_of is not None:
-            high = self.dims[f"{spec.ids_of}_vocab"]
+        if spec.indexes is not None and self._knows(spec.indexes):
+            high = spec.indexes.evaluate(lambda name: self._size(name, path))
             return torch.randint(
                 high, shape, dtype=dtype, device=self.device, generator=self.generator
             )
@@ -199,11 +200,17 @@ class _Maker:
             return normal.to(dtype)
         return torch.zeros(shape, dtype=dtype, device=self.device)
 
+    def _knows(self, axis: Axis) -> bool:
+        """Whether the axis has positions to choose from; a name that binds per call may be away."""
+        for name in axis.symbols():
+            if name not in self.sizes and (_is_per_call(name) or self.dims.get(name) is None):
+                return False
+        return axis.evaluate(lambda name: self._size(name, "")) != 0
+
     def _size(self, name: str, path: str) -> int:
         if name in self.sizes:
             return self.sizes[name]
-        declared = lookup(name)
-        if declared is not None and declared.per_call:
+        if _is_per_call(name):
             raise ShapecheckError(f"make: {path} has {name} rows; give {name}=...")
         return self.dims[name]
 
@@ -228,6 +235,11 @@ class _Maker:
         if spec.hint in _BLANKS:
             return _BLANKS[spec.hint]
         raise _no_blank(path, field.name)
+
+
+def _is_per_call(name: str) -> bool:
+    declared = lookup(name)
+    return declared is not None and declared.per_call
 
 
 def _no_blank(path: str, name: str) -> ShapecheckError:

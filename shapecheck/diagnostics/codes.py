@@ -27,6 +27,7 @@ NAMES: Mapping[str, str] = MappingProxyType(
         "SHP304": "dtype-owner",
         "SHP305": "vocab-domain",
         "SHP306": "index-as-count",
+        "SHP307": "index-domain",
         # 4xx: graph buffers
         "SHP401": "buffer-capacity",
         "SHP402": "silent-copy-guard",

@@ -19,5 +19,10 @@ ELSEWHERE: Mapping[str, str] = MappingProxyType(
             "An @invariant is false. Raised at a call under SHAPECHECK=full; its docstring, which "
             "the error shows, says what must hold."
         ),
+        "SHP307": (
+            "Values that count along one axis stand where a contract says indexes(...) of another, "
+            "or reach beyond it. Reported by trace, and at a call under SHAPECHECK=full; hand over "
+            "positions along the axis that the marker names."
+        ),
     }
 )

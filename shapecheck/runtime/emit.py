@@ -264,19 +264,31 @@ class Emitter:
         return tests
 
     def _values(self, opened: Opened) -> None:
-        """Emit what reads data: the range of token ids, and the invariants of carriers."""
+        """Emit what reads data: the range of ids and indices, and the invariants of carriers."""
         for value in opened.tensors:
             spec = as_tensor(value.spec)
-            model = spec.ids_of
-            if model is not None and self.numbers.dims is not None:
-                size = self.numbers.dims[f"{model}_vocab"]
-                site = self.reporter.site(Site(path=value.path, wanted=f"{model}_vocab"))
-                self.text.line(self.fail("ids", site, value.code, size, spec.ids_pad))
+            if spec.indexes is not None:
+                self._index(value, spec, self.numbers.rest(spec.indexes))
         for value, contract in opened.carriers:
             for invariant in contract.invariants:
                 site = self.reporter.site(Site(path=value.path, wanted=invariant.__name__))
                 name = self.text.constant("invariant", invariant)
                 self.text.line(self.fail("holds", site, name, value.code))
+
+    def _index(self, value: Value, spec: TensorSpec, axis: Axis) -> None:
+        """Emit the bound of an index, where the size of its axis is known."""
+        names = axis.symbols()
+        if not names <= set(self.numbers.known()):
+            return
+        site = self.reporter.site(Site(path=value.path, spec=spec))
+        line = self.fail("index", site, value.code, expression(axis), spec.pad)
+        maybe = sorted(names & self.numbers.maybe)
+        if not maybe:
+            self.text.line(line)
+            return
+        known = " and ".join(f"{variable(name)} is not None" for name in maybe)
+        with self.text.block(f"if {known}:"):
+            self.text.line(line)
 
 
 class _Wrong(Exception):

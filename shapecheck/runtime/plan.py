@@ -75,7 +75,7 @@ def judges(reporter: Reporter) -> dict[str, object]:
         "_sc_value": reporter.value,
         "_sc_absent": reporter.absent,
         "_sc_unset": reporter.unset,
-        "_sc_ids": values.ids,
+        "_sc_index": values.index,
         "_sc_holds": values.holds,
         "_sc_relates": values.relates,
     }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NoReturn, cast
 
 from shapecheck.diagnostics.model import Diagnostic
 from shapecheck.dims.model import Dims
+from shapecheck.dims.parse import Axis
 from shapecheck.errors import ShapeContractError
 from shapecheck.runtime.reach import Reach, spec_text
 from shapecheck.runtime.stats import Tally
@@ -147,6 +148,12 @@ class Reporter:
         raise self._error(
             finding(code, reach, path, summary, [*notes[:-1], *process_note(), notes[-1]])
         )
+
+    def origins(self, axis: Axis, bound: Mapping[str, object]) -> list[str]:
+        """Where the numbers of an axis come from, a note for each name."""
+        reach = self._reach(bound)
+        names = sorted(axis.symbols())
+        return [f"{name} is {reach.number(name)} ({reach.origin(name)})" for name in names]
 
     def log(self, error: ShapeContractError) -> None:
         """One record per site and code at level warn; the rest is counted."""

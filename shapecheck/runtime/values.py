@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Invariant = Callable[..., object]
+_REMEDIES = {
+    "ids": "map ids between the vocabularies where they change hands",
+    "indices": "hand over positions along this axis; what counts along another is no index here",
+}
 
 
 class Values:
@@ -23,7 +27,7 @@ class Values:
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter
 
-    def ids(
+    def index(
         self,
         site: int,
         tensor: Tensor,
@@ -32,7 +36,10 @@ class Values:
         bound: Mapping[str, object],
         at: tuple[int, ...],
     ) -> None:
-        """Token ids lie in [0, size) or are `pad`; else ShapeContractError (SHP305) names which."""
+        """Ids and indices lie in [0, size) or are `pad`; else ShapeContractError names which.
+
+        SHP305 for ids of a vocabulary, SHP307 for positions along any other axis.
+        """
         if capturing() or not readable(tensor) or tensor.numel() == 0:
             return
         whole = tensor.long()  # torch finds no extremes of most unsigned dtypes
@@ -44,17 +51,21 @@ class Values:
         if low >= 0 and high < size:
             return
         place = self._reporter.sites[site]
+        spec = place.spec
+        assert spec is not None, "the plan names the spec"
+        assert spec.indexes is not None, "the plan asks for indices alone"
         wrong = low if low < 0 else high
         found = f"{low} to {high}" if low != high else low
-        besides = "" if pad is None else f" or are {pad}"
+        range_ = f"[0, {spec.indexes}={size})" + ("" if pad is None else f" or are {pad}")
+        kind = "indices" if spec.ids_of is None else "ids"
+        notes = [f"expected {kind} in {range_}      got {found}"]
+        if spec.ids_of is None:
+            notes += self._reporter.origins(spec.indexes, bound)
         self._reporter.relation(
             place.path.format(*at),
-            "SHP305",
-            f"ids lie in [0, {place.wanted}={size}){besides}, got {wrong}",
-            [
-                f"expected ids in [0, {place.wanted}={size}){besides}      got {found}",
-                "map ids between the vocabularies where they change hands",
-            ],
+            "SHP307" if spec.ids_of is None else "SHP305",
+            f"{kind} lie in {range_}, got {wrong}",
+            [*notes, _REMEDIES[kind]],
             bound,
         )
 

@@ -6,16 +6,16 @@ import collections.abc
 import inspect
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, ForwardRef, NewType, TypeVar, Union, cast, get_args, get_origin
 
 from jaxtyping import AbstractArray
 
-from shapecheck.dims.parse import parse_shape
+from shapecheck.dims.parse import Axis, parse_shape
 from shapecheck.dims.vocabulary import lookup
 from shapecheck.errors import ContractTextError
-from shapecheck.markers import DtypeOf, IdsOf, InPhase
+from shapecheck.markers import DtypeOf, IdsOf, IndexOf, InPhase, Model
 from shapecheck.spec.model import (
     CarrierSpec,
     HintSpec,
@@ -30,6 +30,7 @@ from shapecheck.spec.model import (
 from shapecheck.spec.scope import Scope
 
 ATTRIBUTE = "__shapecheck__"
+_VOCABULARIES: Mapping[str, Model] = {"target_vocab": "target", "draft_vocab": "draft"}
 _SEQUENCES = (list, collections.abc.Sequence, collections.abc.MutableSequence)
 
 
@@ -133,6 +134,15 @@ def undefined(where: str, name: str | None) -> ContractTextError:
     return refusal(where, f"the name {name!r} of an annotation is not defined", remedy)
 
 
+def _axis(text: str, where: str) -> Axis:
+    try:
+        (axis,) = parse_shape(text).axes
+    except ContractTextError as error:
+        code, _, rest = str(error).partition(": ")
+        raise ContractTextError(f"{code}: {where}: {rest}") from None
+    return axis
+
+
 def _tensor(hint: object, where: str) -> TensorSpec:
     array = cast(Any, hint)  # jaxtyping builds these classes at run time
     cls = array.array_type
@@ -204,7 +214,12 @@ def _marked(spec: Spec, marks: tuple[object, ...], where: str) -> Spec:
             case DtypeOf(model=model):
                 spec = _on_tensors(spec, where, "dtype", dtype_of=model)
             case IdsOf(model=model, pad=pad):
-                spec = _on_tensors(spec, where, "ids", ids_of=model, ids_pad=pad)
+                axis = _axis(f"{model}_vocab", where)
+                spec = _on_tensors(spec, where, "ids", ids_of=model, indexes=axis, pad=pad)
+            case IndexOf(axis=text, pad=pad):
+                axis = _axis(text, where)
+                model = _VOCABULARIES.get(text)
+                spec = _on_tensors(spec, where, "indexes", ids_of=model, indexes=axis, pad=pad)
             case InPhase(name=name) if phase is None:
                 phase = name
             case str():  # documentation for readers
@@ -213,20 +228,22 @@ def _marked(spec: Spec, marks: tuple[object, ...], where: str) -> Spec:
                 raise refusal(
                     where,
                     f"{_name(mark)} means nothing to a tensor contract",
-                    "use dtype(...), ids(...) or phase(...); write relations as an @invariant",
+                    "use dtype(...), ids(...), indexes(...) or phase(...); write relations as an "
+                    "@invariant",
                 )
     return PhasedSpec(alternatives=((phase, spec),)) if phase else spec
 
 
 def _is_mark(mark: object) -> bool:
-    return isinstance(mark, DtypeOf | IdsOf | InPhase)
+    return isinstance(mark, DtypeOf | IdsOf | IndexOf | InPhase)
 
 
 def _on_tensors(spec: Spec, where: str, mark: str, **change: Any) -> Spec:
     match spec:
         case TensorSpec():
-            if any(getattr(spec, key) not in (None, model) for key, model in change.items()):
-                raise refusal(where, f"{mark}(...) says both models", "keep one mark")
+            if any(getattr(spec, key) not in (None, said) for key, said in change.items()):
+                what = "another axis" if mark == "indexes" else "both models"
+                raise refusal(where, f"{mark}(...) says {what}", "keep one mark")
             return replace(spec, **change)
         case OptionalSpec(item=item):
             return OptionalSpec(item=_on_tensors(item, where, mark, **change))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from shapecheck.dims.parse import ShapeText
+from shapecheck.dims.parse import Axis, ShapeText
 from shapecheck.markers import Model
 
 
@@ -16,7 +16,9 @@ from shapecheck.markers import Model
 class TensorSpec:
     """One tensor: class, shape, and the dtypes or the model whose dtype it has.
 
-    `dtypes` are torch dtype names; None admits any (jaxtyping's `Shaped`).
+    `dtypes` are torch dtype names; None admits any (jaxtyping's `Shaped`). `indexes` is the axis
+    along which the values are positions, `pad` the one that is none; ids are positions along the
+    vocabulary of the model `ids_of`.
     """
 
     cls: type
@@ -25,7 +27,8 @@ class TensorSpec:
     dtypes: tuple[str, ...] | None
     dtype_of: Model | None = None
     ids_of: Model | None = None
-    ids_pad: int | None = None
+    indexes: Axis | None = None
+    pad: int | None = None
 
     def __str__(self) -> str:
         dtype = f"{self.dtype_of} dtype" if self.dtype_of else self.kind

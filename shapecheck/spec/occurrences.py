@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from shapecheck.dims.vocabulary import lookup
 from shapecheck.errors import ContractTextError
@@ -32,7 +32,9 @@ def refuse_loose(contract: ContractSpec, *, names_bind: bool) -> None:
             f"SHP103 loose-dim: {contract.where} names no tensor and no carrier, so its contract "
             "checks nothing; annotate what crosses, or remove @contract"
         )
-    for name, places in _sum(_places(spec, path, contract.phase) for path, spec in found).items():
+    named = _sum(_places(spec, path, contract.phase) for path, spec in found)
+    _refuse_unknown_axes(contract, found, named)
+    for name, places in named.items():
         declared = lookup(name)
         per_call = declared is not None and declared.per_call
         if len(places) == 1 and (per_call or names_bind):
@@ -41,6 +43,22 @@ def refuse_loose(contract: ContractSpec, *, names_bind: bool) -> None:
                 f"SHP103 loose-dim: {contract.where}: {name!r} occurs only in {places[0]}{why}, so "
                 "it would bind to anything; use it in a second tensor, or write the size it has"
             )
+
+
+def _refuse_unknown_axes(
+    contract: ContractSpec, found: Iterable[tuple[str, Spec]], named: Mapping[str, object]
+) -> None:
+    """Raise SHP103 for positions along an axis that binds per call and that no tensor has."""
+    for root, spec in found:
+        for path, tensor, _ in tensors_of(spec, root, contract.phase):
+            for name in sorted(tensor.indexes.symbols() if tensor.indexes is not None else ()):
+                declared = lookup(name)
+                if declared is not None and declared.per_call and name not in named:
+                    raise ContractTextError(
+                        f"SHP103 loose-dim: {contract.where}: {path} indexes {tensor.indexes}, and "
+                        f"no tensor of this contract has {name!r}, so nothing would say how many "
+                        "there are; let the indexed tensor cross too, or remove the mark"
+                    )
 
 
 def roots(contract: ContractSpec) -> Iterator[tuple[str, Spec]]:

@@ -37,7 +37,9 @@ from shapecheck.spec import (
     alternative,
     carrier_of,
 )
+from shapecheck.symbolic.bounds import Bounds
 from shapecheck.symbolic.domains import Domains, Ids
+from shapecheck.symbolic.indices import Index, Indices
 from shapecheck.symbolic.recorder import Recorder
 from shapecheck.symbolic.shape_env import expression
 from shapecheck.symbolic.sizes import Size
@@ -97,6 +99,8 @@ class Boundary:
     has_dims: bool
     recorder: Recorder
     domains: Domains
+    indices: Indices
+    bounds: Bounds
     place: Note | None = None
     bound: dict[str, Size] = field(default_factory=dict[str, Size])
     binders: dict[str, list[str]] = field(default_factory=dict[str, "list[str]"])
@@ -241,8 +245,11 @@ class Boundary:
         wrong = differences(names, spec, facts)
         if wrong:
             self._mismatch(held, spec, facts, tensor, [one for one in wrong if type(one) is int])
-        elif spec.ids_of is not None:
-            self._ids(held, spec.ids_of, tensor)
+        elif spec.indexes is not None:
+            if spec.ids_of is not None:
+                self._ids(held, spec.ids_of, tensor)
+            if not any(expression(size) == 0 for size in tensor.shape):
+                self._index(held, spec, spec.indexes, tensor)
 
     def _mismatch(
         self, held: Held, spec: TensorSpec, facts: Facts, tensor: torch.Tensor, axes: list[int]
@@ -289,6 +296,68 @@ class Boundary:
         )
         found = frozenset({tag.name}) if isinstance(tag, Ids) else frozenset[str]()
         self.report(diagnostic, tensor, found | {wanted})
+
+    def _index(self, held: Held, spec: TensorSpec, axis: Axis, tensor: torch.Tensor) -> None:
+        """The values are not known to count along another axis, nor to reach beyond this one."""
+        names = self._names()
+        size = names.value(axis)
+        if size is None:
+            return
+        where = f"{held.path} of {self.where}"
+        wanted = Index(axis, size.expr if isinstance(size, Size) else expression(size), where)
+        other = self._counts_another(wanted, tensor)
+        if other is not None:
+            self._refuse_index(held, wanted, f"got {other}", tensor, other)
+            return
+        if self.indices.of(tensor) is None:
+            self.indices.mark(tensor, wanted)
+        beyond = self.bounds.beyond(tensor, wanted.size, pad=spec.pad)
+        if beyond is not None:
+            reached, said = beyond
+            text = self.recorder.judge.text(reached)
+            batch = f" in a batch{said}" if said else ""
+            self._refuse_index(held, wanted, f"got an index that reaches {text}{batch}", tensor)
+
+    def _counts_another(self, wanted: Index, tensor: torch.Tensor) -> Index | Ids | None:
+        """What the values count instead of `wanted`, if that is sure."""
+        found = self.indices.of(tensor)
+        if found is not None:
+            fixed = found.is_fixed or wanted.is_fixed
+            if found.axis == wanted.axis or not fixed or self._are_vocabularies(found, wanted):
+                return None
+            sizes = (Size(one.size, self.recorder) for one in (found, wanted))
+            return None if next(sizes) == next(sizes) else found
+        tag = self.domains.of(tensor)
+        if not isinstance(tag, Ids) or not self.recorder.parties.is_model(tag.name):
+            return None
+        if self.indices.is_laid_out(tensor) or self.indices.is_part(tensor):
+            return None
+        along = wanted.axis.as_symbol()
+        own = along is not None and self.recorder.parties.is_model(along)
+        return None if own or not wanted.is_fixed else tag
+
+    def _are_vocabularies(self, left: Index, right: Index) -> bool:
+        """Whether both are ids of a model: which of them meet is for the domains to say."""
+        names = left.axis.as_symbol(), right.axis.as_symbol()
+        return all(name is not None and self.recorder.parties.is_model(name) for name in names)
+
+    def _refuse_index(
+        self,
+        held: Held,
+        wanted: Index,
+        got: str,
+        tensor: torch.Tensor,
+        found: Index | Ids | None = None,
+    ) -> None:
+        names = self._names()
+        notes = [f"{name} comes from {names.origin(name)}" for name in sorted(wanted.names())]
+        if isinstance(found, Index):
+            notes.append(f"{found} since {found.where}")
+        notes.append("hand over what counts along this axis, or allow the equality with its reason")
+        diagnostic = finding("SHP307", names, held.path, f"{wanted} belong here, {got}", notes)
+        met = frozenset({found.name}) if isinstance(found, Ids) else frozenset[str]()
+        met |= found.names() if isinstance(found, Index) else met
+        self.report(diagnostic, tensor, wanted.names() | met)
 
     # -- names -------------------------------------------------------------------------------
 

@@ -306,10 +306,18 @@ class Bounds:
                 self._check(args[position], args[0].shape[axis], wraps=False)
 
     def _check(self, index: torch.Tensor, size: int, *, wraps: bool) -> None:
+        found = self.beyond(index, expression(size), wraps=wraps)
+        if found is not None:
+            self._report(found[0], expression(size), found[1])
+
+    def beyond(
+        self, index: torch.Tensor, large: Expression, *, wraps: bool = False, pad: int | None = None
+    ) -> tuple[Expression, str] | None:
+        """A value that an axis of this size does not have, and in which batch; None without one."""
         found = self.of(index)
         if found is None:
-            return
-        large, there = expression(size), _sizes(index)
+            return None
+        there = _sizes(index)
         for one in found.witnesses:
             for numbers, said in self._settings():
                 value, axis = _number(one.value, numbers), _number(large, numbers)
@@ -317,9 +325,9 @@ class Bounds:
                 present = (_number(part, numbers) or 0 for part in (*one.present, *there))
                 if value is None or axis is None or min(present, default=1) <= 0:
                     continue
-                if value >= axis or value < (-axis if wraps else 0):
-                    self._report(one.value, large, said)
-                    return
+                if value != pad and (value >= axis or value < (-axis if wraps else 0)):
+                    return one.value, said
+        return None
 
     def _settings(self) -> Iterator[tuple[Mapping[Expression, Expression], str]]:
         """The numbers of this run, and the same with one row in the batch.

@@ -22,7 +22,9 @@ from shapecheck.runtime.table import bare_functions
 from shapecheck.spec import CarrierSpec, ContractSpec, FunctionContract, Spec, watching
 from shapecheck.symbolic.attribution import is_traced_file, shown_path
 from shapecheck.symbolic.boundary import Boundary, Held
+from shapecheck.symbolic.bounds import Bounds
 from shapecheck.symbolic.domains import Domains
+from shapecheck.symbolic.indices import Indices
 from shapecheck.symbolic.recorder import Recorder
 from shapecheck.symbolic.standins import Function, Standins
 
@@ -34,6 +36,8 @@ class Contracts:
     dims: Dims
     recorder: Recorder
     domains: Domains
+    indices: Indices
+    bounds: Bounds
     _standins: Standins = field(default_factory=Standins)
 
     @contextmanager
@@ -98,6 +102,8 @@ class Contracts:
             has_dims=known,
             recorder=self.recorder,
             domains=self.domains,
+            indices=self.indices,
+            bounds=self.bounds,
             place=place,
         )
 

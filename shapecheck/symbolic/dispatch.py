@@ -15,6 +15,7 @@ from shapecheck.symbolic.bounds import Bounds
 from shapecheck.symbolic.domains import Domains
 from shapecheck.symbolic.dtypes import check_dtypes, follow_promotion
 from shapecheck.symbolic.gaps import check_gaps
+from shapecheck.symbolic.indices import Indices
 from shapecheck.symbolic.kernels import Kernels
 from shapecheck.symbolic.operands import leaves, sizes, tensors
 from shapecheck.symbolic.recorder import Recorder
@@ -72,12 +73,14 @@ class OperatorMode(TorchDispatchMode):
         recorder: Recorder,
         kernels: Kernels,
         domains: Domains,
+        indices: Indices,
         bounds: Bounds,
         repeats: Repeats,
     ) -> None:
         super().__init__()  # pyright: ignore[reportUnknownMemberType]  # torch leaves it untyped
         self._recorder = recorder
         self._domains = domains
+        self._indices = indices
         self._bounds = bounds
         self._requests = Requests(recorder)
         self._kernels = kernels
@@ -111,6 +114,7 @@ class OperatorMode(TorchDispatchMode):
             result = self._repeats.run(func, args, kwargs)
             self._kernels.ask(func, args, kwargs, result)
             self._domains.follow(func, args, kwargs, result)
+            self._indices.follow(func, args, kwargs, result)
             self._bounds.follow(func, args, kwargs, result)
             self._requests.follow(func, args, kwargs, result)
             follow_promotion(func, args, kwargs, result, self._recorder)

@@ -60,10 +60,28 @@ KEEPS = frozenset[object](
 JOINS = frozenset[object]({_aten.cat, _aten.stack})
 # Creations whose values come from elsewhere.
 UNKNOWN = frozenset[object](
-    {_aten.empty, _aten.empty_strided, _aten.rand, _aten.randn, _aten.randint, _aten.randperm}
-)
+    {
+        _aten.empty, _aten.empty_like, _aten.new_empty, _aten.empty_strided, _aten.rand,
+        _aten.rand_like, _aten.randn, _aten.randn_like, _aten.randint, _aten.randint_like,
+        _aten.randperm, _aten.bernoulli, _aten.multinomial,
+    }
+)  # fmt: skip
 # Some values of the first operand are in the result.
 TAKES = frozenset[object]({_aten.index, _aten.gather, _aten.index_select, _aten.embedding})
+# Every value of the result is one of the operands', or a constant.
+SELECTS = frozenset[object](
+    {
+        *KEEPS, _aten.where, _aten.masked_fill, _aten.masked_select, _aten.constant_pad_nd,
+        _aten.clamp, _aten.clamp_min, _aten.clamp_max, _aten.amax, _aten.amin,
+    }
+)  # fmt: skip
+# In place, constants take the place of some or all values, or limit them.
+FILLS = frozenset[object](
+    {
+        _aten.zero_, _aten.fill_, _aten.masked_fill_, _aten.index_fill_, _aten.clamp_,
+        _aten.clamp_min_, _aten.clamp_max_,
+    }
+)  # fmt: skip
 # Views that leave something out.
 PARTS = frozenset[object](
     {

@@ -24,6 +24,7 @@ from shapecheck.symbolic.dispatch import CallMode, OperatorMode
 from shapecheck.symbolic.domains import Domains, Ids, Offset
 from shapecheck.symbolic.dtypes import DRAFT_DTYPE, TARGET_DTYPE
 from shapecheck.symbolic.hints import Plan, Setting, plan
+from shapecheck.symbolic.indices import Indices
 from shapecheck.symbolic.kernels import Kernels
 from shapecheck.symbolic.loader import SourceTree
 from shapecheck.symbolic.model_config import with_sizes
@@ -64,6 +65,7 @@ class Trace:
         owners = {name: _owner(name, dims) for name in numbers.numbers}
         self.recorder = Recorder(parties=Parties(owners))
         self.domains = Domains(self.recorder)
+        self.indices = Indices(self.recorder)
         self.bounds = Bounds(self.recorder)
         self._env = RecordingShapeEnv(self.recorder)
         self._trees: dict[str, SourceTree] = {}
@@ -78,7 +80,13 @@ class Trace:
         for name, formula in numbers.formulas.items():
             self._sizes[name] = self._evaluate(parse_shape(formula).axes[0])
         self.dims = TracedDims.of(dims, self._sizes, owners, draft_dtype=self._draft_dtype)
-        self.contracts = Contracts(dims=self.dims, recorder=self.recorder, domains=self.domains)
+        self.contracts = Contracts(
+            dims=self.dims,
+            recorder=self.recorder,
+            domains=self.domains,
+            indices=self.indices,
+            bounds=self.bounds,
+        )
 
     # -- what the traced code is given ---------------------------------------------------------
 
@@ -248,7 +256,9 @@ class Trace:
             repeats = Repeats(self.recorder, self._env, mode)
             kernels = Kernels(self.recorder)
             stack.enter_context(
-                OperatorMode(self.recorder, kernels, self.domains, self.bounds, repeats)
+                OperatorMode(
+                    self.recorder, kernels, self.domains, self.indices, self.bounds, repeats
+                )
             )
             stack.enter_context(CallMode(self.recorder, kernels))
             stack.enter_context(self.contracts.held())
