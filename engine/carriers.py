@@ -17,7 +17,7 @@ import engine.vocabulary  # noqa: F401  declares the engine's own axis names
 from engine.attention.base import Ragged
 from engine.sampling import BatchControls, RootLaw, TreeLaw
 from engine.transfer import HostCopy
-from shapecheck import Dims, carrier, contract, dtype, ids, invariant
+from shapecheck import Dims, carrier, contract, dtype, ids, indexes, invariant
 
 
 @carrier
@@ -29,8 +29,8 @@ class BatchRows:
     `rows_on_host` repeats `req_rows_index`; neither needs to ask the device.
     """
 
-    req_rows_index: Int64[Tensor, "bs"]
-    seq_lens: Int64[Tensor, "bs"]
+    req_rows_index: Annotated[Int64[Tensor, "bs"], indexes("req_rows")]
+    seq_lens: Annotated[Int64[Tensor, "bs"], indexes("max_context")]
     max_seq_len: int
     rows_on_host: tuple[int, ...]
 
@@ -96,15 +96,10 @@ class PrefillInput:
     whose prompt ends here, the only rows that need logits."""
 
     input_ids: Annotated[Int64[Tensor, "tokens"], ids("target")]
-    positions: Int64[Tensor, "tokens"]
-    select_index: Int64[Tensor, "bs"]
-    seq_lens: Int64[Tensor, "bs"]
+    positions: Annotated[Int64[Tensor, "tokens"], indexes("max_context")]
+    select_index: Annotated[Int64[Tensor, "bs"], indexes("tokens")]
+    seq_lens: Annotated[Int64[Tensor, "bs"], indexes("max_context")]
     work: Ragged
-
-    @invariant
-    def select_index_in_range(self) -> Tensor:
-        """Every selected row exists."""
-        return (self.select_index >= 0) & (self.select_index < len(self.input_ids))
 
     @invariant
     def work_counts_the_rows(self) -> bool:
@@ -131,16 +126,11 @@ class PrefillExtendInput:
 
     hidden_states: Annotated[Float[Tensor, "tokens extend_hidden"], dtype("target")] | None
     input_ids: Annotated[Int64[Tensor, "tokens"], ids("target")]
-    positions: Int64[Tensor, "tokens"]
-    seq_lens: Int64[Tensor, "bs"]
-    req_rows_index: Int64[Tensor, "bs"]
-    select_index: Int64[Tensor, "bs"]
+    positions: Annotated[Int64[Tensor, "tokens"], indexes("max_context")]
+    seq_lens: Annotated[Int64[Tensor, "bs"], indexes("max_context")]
+    req_rows_index: Annotated[Int64[Tensor, "bs"], indexes("req_rows")]
+    select_index: Annotated[Int64[Tensor, "bs"], indexes("tokens")]
     work: Ragged
-
-    @invariant
-    def select_index_in_range(self) -> Tensor:
-        """Every selected row exists."""
-        return (self.select_index >= 0) & (self.select_index < len(self.input_ids))
 
     @invariant
     def work_counts_the_rows(self) -> bool:
@@ -160,11 +150,11 @@ class VerifyExtendInput:
         Annotated[Float[Tensor, "bs*num_draft_tokens extend_hidden"], dtype("target")] | None
     )
     input_ids: Annotated[Int64[Tensor, "bs*num_draft_tokens"], ids("target")]
-    positions: Int64[Tensor, "bs*num_draft_tokens"]
+    positions: Annotated[Int64[Tensor, "bs*num_draft_tokens"], indexes("max_context")]
     accept_lens: Int32[Tensor, "bs"]
-    seq_lens: Int64[Tensor, "bs"]
-    req_rows_index: Int64[Tensor, "bs"]
-    select_index: Int64[Tensor, "bs"]
+    seq_lens: Annotated[Int64[Tensor, "bs"], indexes("max_context")]
+    req_rows_index: Annotated[Int64[Tensor, "bs"], indexes("req_rows")]
+    select_index: Annotated[Int64[Tensor, "bs"], indexes("bs*num_draft_tokens")]
     max_seq_len: int
 
     @invariant
@@ -186,13 +176,15 @@ class VerifyInput:
 
     draft_tokens: Annotated[Int64[Tensor, "bs num_draft_tokens"], ids("target")]
     tree_mask: Bool[Tensor, "bs num_draft_tokens num_draft_tokens"]
-    positions: Int64[Tensor, "bs num_draft_tokens"]
-    next_child: Int64[Tensor, "bs num_draft_tokens"]
-    next_sibling: Int64[Tensor, "bs num_draft_tokens"]
+    positions: Annotated[Int64[Tensor, "bs num_draft_tokens"], indexes("max_context")]
+    next_child: Annotated[Int64[Tensor, "bs num_draft_tokens"], indexes("num_draft_tokens", pad=-1)]
+    next_sibling: Annotated[
+        Int64[Tensor, "bs num_draft_tokens"], indexes("num_draft_tokens", pad=-1)
+    ]
     draft_probs: TreeLaw | None
-    seq_lens: Int64[Tensor, "bs"]
-    slots: Int64[Tensor, "bs num_draft_tokens"]
-    req_rows_index: Int64[Tensor, "bs"]
+    seq_lens: Annotated[Int64[Tensor, "bs"], indexes("max_context")]
+    slots: Annotated[Int64[Tensor, "bs num_draft_tokens"], indexes("num_slots")]
+    req_rows_index: Annotated[Int64[Tensor, "bs"], indexes("req_rows")]
     max_seq_len: int
 
     @invariant
@@ -234,10 +226,10 @@ class VerifyRows:
 
     draft_tokens: Annotated[Int64[Tensor, "bs num_draft_tokens"], ids("target")]
     tree_mask: Bool[Tensor, "bs num_draft_tokens num_draft_tokens"]
-    positions: Int64[Tensor, "bs num_draft_tokens"]
-    seq_lens: Int64[Tensor, "bs"]
-    slots: Int64[Tensor, "bs num_draft_tokens"]
-    req_rows_index: Int64[Tensor, "bs"]
+    positions: Annotated[Int64[Tensor, "bs num_draft_tokens"], indexes("max_context")]
+    seq_lens: Annotated[Int64[Tensor, "bs"], indexes("max_context")]
+    slots: Annotated[Int64[Tensor, "bs num_draft_tokens"], indexes("num_slots")]
+    req_rows_index: Annotated[Int64[Tensor, "bs"], indexes("req_rows")]
     max_seq_len: int
 
     @classmethod
@@ -274,8 +266,8 @@ class DraftRoots:
     topk_index: Annotated[Int64[Tensor, "bs topk"], ids("draft")]
     hidden_states: Annotated[Float[Tensor, "bs recurrent_hidden"], dtype("draft")] | None
     bonus_tokens: Annotated[Int64[Tensor, "bs"], ids("target")]
-    seq_lens: Int64[Tensor, "bs"]
-    req_rows_index: Int64[Tensor, "bs"]
+    seq_lens: Annotated[Int64[Tensor, "bs"], indexes("max_context")]
+    req_rows_index: Annotated[Int64[Tensor, "bs"], indexes("req_rows")]
     max_seq_len: int
 
     @classmethod
@@ -314,11 +306,13 @@ class DraftTree:
 
     draft_tokens: Annotated[Int64[Tensor, "bs num_draft_tokens"], ids("target")]
     tree_mask: Bool[Tensor, "bs num_draft_tokens num_draft_tokens"]
-    positions: Int64[Tensor, "bs num_draft_tokens"]
-    next_child: Int64[Tensor, "bs num_draft_tokens"]
-    next_sibling: Int64[Tensor, "bs num_draft_tokens"]
+    positions: Annotated[Int64[Tensor, "bs num_draft_tokens"], indexes("max_context")]
+    next_child: Annotated[Int64[Tensor, "bs num_draft_tokens"], indexes("num_draft_tokens", pad=-1)]
+    next_sibling: Annotated[
+        Int64[Tensor, "bs num_draft_tokens"], indexes("num_draft_tokens", pad=-1)
+    ]
     draft_probs: TreeLaw | None
-    slots: Int64[Tensor, "bs num_draft_tokens"]
+    slots: Annotated[Int64[Tensor, "bs num_draft_tokens"], indexes("num_slots")]
 
 
 @carrier
@@ -330,13 +324,13 @@ class DraftStep:
     """
 
     input_ids: Annotated[Int64[Tensor, "bs topk"], ids("target")]
-    positions: Int64[Tensor, "bs topk"]
+    positions: Annotated[Int64[Tensor, "bs topk"], indexes("max_context")]
     hidden_states: Annotated[Float[Tensor, "bs*topk recurrent_hidden"], dtype("draft")] | None
-    slots: Int64[Tensor, "bs topk"]
-    tail_slots: Int64[Tensor, "bs draft_tail"]
+    slots: Annotated[Int64[Tensor, "bs topk"], indexes("num_slots")]
+    tail_slots: Annotated[Int64[Tensor, "bs draft_tail"], indexes("num_slots")]
     tail_mask: Bool[Tensor, "bs topk draft_tail"]
-    seq_lens: Int64[Tensor, "bs"]
-    req_rows_index: Int64[Tensor, "bs"]
+    seq_lens: Annotated[Int64[Tensor, "bs"], indexes("max_context")]
+    req_rows_index: Annotated[Int64[Tensor, "bs"], indexes("req_rows")]
     max_seq_len: int
 
     @invariant
@@ -378,7 +372,7 @@ class VerifyOutput:
         Annotated[Float[Tensor, "bs num_draft_tokens extend_hidden"], dtype("target")] | None
     )
     predict: Annotated[Int64[Tensor, "bs num_draft_tokens"], ids("target")]
-    accept_index: Int64[Tensor, "bs accept_width"]
+    accept_index: Annotated[Int64[Tensor, "bs accept_width"], indexes("num_draft_tokens", pad=-1)]
     accept_lens: Int32[Tensor, "bs"]
 
     @invariant

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from jaxtyping import Bool, Int64
@@ -21,7 +22,7 @@ from torch import Tensor
 import engine.vocabulary  # noqa: F401  declares the engine's own axis names
 from engine.kv.pool import KVPool
 from engine.kv.table import RequestTable
-from shapecheck import carrier
+from shapecheck import carrier, indexes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +47,10 @@ class Block:
     known without asking the device.
     """
 
-    req_rows_B: Int64[Tensor, "bs"]
-    prefix_lens_B: Int64[Tensor, "bs"]
-    slots_BR: Int64[Tensor, "bs block_rows"]
-    tail_slots_BW: Int64[Tensor, "bs window"]
+    req_rows_B: Annotated[Int64[Tensor, "bs"], indexes("req_rows")]
+    prefix_lens_B: Annotated[Int64[Tensor, "bs"], indexes("max_context")]
+    slots_BR: Annotated[Int64[Tensor, "bs block_rows"], indexes("num_slots")]
+    tail_slots_BW: Annotated[Int64[Tensor, "bs window"], indexes("num_slots")]
     mask_BRW: Bool[Tensor, "bs block_rows window"]
     max_prefix: int
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from engine.carriers import DraftRoots, DrawnRoots, VerifyExtendInput, VerifyRows
 from engine.sampling import BatchControls, RootLaw, SamplingParams
-from shapecheck import Dims, contract, dtype, graph_buffers, ids
+from shapecheck import Dims, contract, dtype, graph_buffers, ids, indexes
 
 
 @graph_buffers(live=VerifyRows)
@@ -23,10 +23,10 @@ class VerifyBuffers:
 
     draft_tokens: Annotated[Int64[Tensor, "padded_bs num_draft_tokens"], ids("target")]
     tree_mask: Bool[Tensor, "padded_bs num_draft_tokens num_draft_tokens"]
-    positions: Int64[Tensor, "padded_bs num_draft_tokens"]
-    seq_lens: Int64[Tensor, "padded_bs"]
-    slots: Int64[Tensor, "padded_bs num_draft_tokens"]
-    req_rows_index: Int64[Tensor, "padded_bs"]
+    positions: Annotated[Int64[Tensor, "padded_bs num_draft_tokens"], indexes("max_context")]
+    seq_lens: Annotated[Int64[Tensor, "padded_bs"], indexes("max_context")]
+    slots: Annotated[Int64[Tensor, "padded_bs num_draft_tokens"], indexes("num_slots")]
+    req_rows_index: Annotated[Int64[Tensor, "padded_bs"], indexes("req_rows")]
     max_seq_len: int
 
     @classmethod
@@ -64,8 +64,8 @@ class DraftRootsBuffers:
     topk_index: Annotated[Int64[Tensor, "padded_bs topk"], ids("draft")]
     hidden_states: Annotated[Float[Tensor, "padded_bs recurrent_hidden"], dtype("draft")] | None
     bonus_tokens: Annotated[Int64[Tensor, "padded_bs"], ids("target")]
-    seq_lens: Int64[Tensor, "padded_bs"]
-    req_rows_index: Int64[Tensor, "padded_bs"]
+    seq_lens: Annotated[Int64[Tensor, "padded_bs"], indexes("max_context")]
+    req_rows_index: Annotated[Int64[Tensor, "padded_bs"], indexes("req_rows")]
     max_seq_len: int
 
     @classmethod
@@ -141,11 +141,11 @@ class VerifyExtendBuffers:
         Annotated[Float[Tensor, "padded_bs*num_draft_tokens extend_hidden"], dtype("target")] | None
     )
     input_ids: Annotated[Int64[Tensor, "padded_bs*num_draft_tokens"], ids("target")]
-    positions: Int64[Tensor, "padded_bs*num_draft_tokens"]
+    positions: Annotated[Int64[Tensor, "padded_bs*num_draft_tokens"], indexes("max_context")]
     accept_lens: Int32[Tensor, "padded_bs"]
-    seq_lens: Int64[Tensor, "padded_bs"]
-    req_rows_index: Int64[Tensor, "padded_bs"]
-    select_index: Int64[Tensor, "padded_bs"]
+    seq_lens: Annotated[Int64[Tensor, "padded_bs"], indexes("max_context")]
+    req_rows_index: Annotated[Int64[Tensor, "padded_bs"], indexes("req_rows")]
+    select_index: Annotated[Int64[Tensor, "padded_bs"], indexes("padded_bs*num_draft_tokens")]
     max_seq_len: int
 
     @classmethod

@@ -6,6 +6,7 @@ P rows, pad row 0 included   M columns, one per position
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import torch
 from jaxtyping import Int64
@@ -16,7 +17,7 @@ from engine.errors import EngineError
 from engine.kv.allocate import zeros
 from engine.kv.slots import PAD_SLOT
 from engine.transfer import to_device
-from shapecheck import contract, invariant
+from shapecheck import contract, indexes, invariant
 
 PAD_ROW = 0
 
@@ -75,8 +76,10 @@ class RequestTable:
 
     @contract
     def columns_of(
-        self, rows_B: Int64[Tensor, "bs"], columns_BW: Int64[Tensor, "bs window"]
-    ) -> Int64[Tensor, "bs window"]:
+        self,
+        rows_B: Annotated[Int64[Tensor, "bs"], indexes("req_rows")],
+        columns_BW: Annotated[Int64[Tensor, "bs window"], indexes("max_context")],
+    ) -> Annotated[Int64[Tensor, "bs window"], indexes("num_slots")]:
         """(B,) rows and (B, W) positions -> (B, W) slot ids, on the device."""
         return self.slots_PM[rows_B[:, None], columns_BW]
 

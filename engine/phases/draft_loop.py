@@ -171,6 +171,7 @@ class ChosenLoop:
 
         return cls(dims=loop.dims, forward=graphs.wrap(forward, DraftRootsBuffers))
 
+    @contract(phase="draft_decode")
     def __call__(
         self, roots: DraftRoots, sampling: BatchSampling, law: RootLaw | None
     ) -> DraftTree:
@@ -208,6 +209,7 @@ class DrawnLoop:
             truncating=graphs.wrap(forward, TruncatingRootsBuffers),
         )
 
+    @contract(phase="draft_decode")
     def __call__(
         self, roots: DraftRoots, sampling: BatchSampling, law: RootLaw | None
     ) -> DraftTree:

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
+from jaxtyping import Int64
 from torch import Tensor
 
 from engine.attention.base import Ragged
 from engine.carriers import PrefillExtendInput, PrefillInput
 from engine.scheduler.request import Request
 from engine.transfer import to_device
+from shapecheck import contract, ids, indexes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +78,7 @@ class PromptBatch:
         select_index = self._ids(last)
         return PrefillExtendInput(
             hidden_states=hidden_TX,
-            input_ids=self._ids(ids).index_copy(0, select_index, bonus_B),
+            input_ids=_with_bonus(self._ids(ids), select_index, bonus_B),
             positions=self._ids(positions),
             seq_lens=self._seq_lens(),
             req_rows_index=self._ids([request.row for request in self.ending]),
@@ -97,3 +100,13 @@ class PromptBatch:
 
     def _ids(self, values: Sequence[int]) -> Tensor:
         return to_device(torch.tensor(values, dtype=torch.int64), self.device)
+
+
+@contract
+def _with_bonus(
+    ids_T: Annotated[Int64[Tensor, "tokens"], ids("target")],
+    select_index: Annotated[Int64[Tensor, "bs"], indexes("tokens")],
+    bonus_B: Annotated[Int64[Tensor, "bs"], ids("target")],
+) -> Annotated[Int64[Tensor, "tokens"], ids("target")]:
+    """The ids with the token that was just sampled in the last row of each prompt that ends."""
+    return ids_T.index_copy(0, select_index, bonus_B)

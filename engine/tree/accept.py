@@ -4,12 +4,13 @@ B requests   N verify width, root included   D width of the accept table
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from jaxtyping import Bool, Int32, Int64
 from torch import Tensor
 
-from shapecheck import carrier
+from shapecheck import carrier, indexes
 
 
 @carrier
@@ -23,7 +24,7 @@ class Accepted:
     """
 
     predict: Int64[Tensor, "bs num_draft_tokens"]
-    accept_index: Int64[Tensor, "bs accept_width"]
+    accept_index: Annotated[Int64[Tensor, "bs accept_width"], indexes("num_draft_tokens", pad=-1)]
     accept_lens: Int32[Tensor, "bs"]
 
 

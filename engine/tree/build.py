@@ -5,6 +5,7 @@ B requests   N verify width, root included   K branching
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from jaxtyping import Int64
 from torch import Tensor
@@ -12,7 +13,7 @@ from torch import Tensor
 from engine.tree.levels import Level
 from engine.tree.select import law_columns, select_nodes
 from engine.tree.structure import TreeStructure, build_structure
-from shapecheck import carrier, contract
+from shapecheck import carrier, contract, ids, indexes
 
 
 @carrier
@@ -24,7 +25,7 @@ class BuiltTree:
     node's children were drawn from; None for children that were chosen.
     """
 
-    draft_tokens: Int64[Tensor, "bs num_draft_tokens"]
+    draft_tokens: Annotated[Int64[Tensor, "bs num_draft_tokens"], ids("target")]
     structure: TreeStructure
     law_columns: Int64[Tensor, "bs num_draft_tokens"] | None
 
@@ -32,8 +33,8 @@ class BuiltTree:
 @contract
 def build_tree(
     levels: Sequence[Level],
-    bonus_tokens: Int64[Tensor, "bs"],
-    seq_lens: Int64[Tensor, "bs"],
+    bonus_tokens: Annotated[Int64[Tensor, "bs"], ids("target")],
+    seq_lens: Annotated[Int64[Tensor, "bs"], indexes("max_context")],
     *,
     topk: int,
     num_draft_tokens: int,

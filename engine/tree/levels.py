@@ -8,12 +8,13 @@ K frontier nodes of that level. A parent's flat index is therefore below each of
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from jaxtyping import Float32, Int64
 from torch import Tensor
 
-from shapecheck import carrier, contract, invariant
+from shapecheck import carrier, contract, ids, indexes, invariant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +36,7 @@ class FirstLevel(Level):
     """K candidates below the root; `parents` also names the root, as -1."""
 
     scores: Float32[Tensor, "bs topk"]
-    tokens: Int64[Tensor, "bs topk"]
+    tokens: Annotated[Int64[Tensor, "bs topk"], ids("target")]
     parents: Int64[Tensor, "bs topk+1"]
 
 
@@ -45,7 +46,7 @@ class NextLevel(Level):
     """K candidates below each of K frontier nodes."""
 
     scores: Float32[Tensor, "bs topk*topk"]
-    tokens: Int64[Tensor, "bs topk*topk"]
+    tokens: Annotated[Int64[Tensor, "bs topk*topk"], ids("target")]
     parents: Int64[Tensor, "bs topk"]
 
 
@@ -58,9 +59,9 @@ class Frontier:
     state and draft KV come from.
     """
 
-    tokens: Int64[Tensor, "bs topk"]
+    tokens: Annotated[Int64[Tensor, "bs topk"], ids("target")]
     scores: Float32[Tensor, "bs topk"]
-    parent_rows: Int64[Tensor, "bs*topk"]
+    parent_rows: Annotated[Int64[Tensor, "bs*topk"], indexes("bs*topk")]
 
     @invariant
     def parents_are_of_the_same_request(self) -> Tensor:
@@ -72,7 +73,8 @@ class Frontier:
 
 @contract
 def first_level(
-    topk_p: Float32[Tensor, "bs topk"], topk_tokens: Int64[Tensor, "bs topk"]
+    topk_p: Float32[Tensor, "bs topk"],
+    topk_tokens: Annotated[Int64[Tensor, "bs topk"], ids("target")],
 ) -> tuple[FirstLevel, Frontier]:
     """The level below the root; all of its K nodes are the first frontier. Tokens: target ids."""
     rows, topk = topk_tokens.shape
@@ -91,7 +93,7 @@ def first_level(
 def next_level(
     frontier: Frontier,
     topk_p: Float32[Tensor, "bs*topk topk"],
-    topk_tokens: Int64[Tensor, "bs*topk topk"],
+    topk_tokens: Annotated[Int64[Tensor, "bs*topk topk"], ids("target")],
     *,
     step: int,
 ) -> tuple[NextLevel, Frontier]:

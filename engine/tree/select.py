@@ -5,6 +5,7 @@ B requests   N verify width, root included   K branching   G = 1 + (S-1)*K nodes
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from jaxtyping import Int64
@@ -13,7 +14,7 @@ from torch import Tensor
 from engine.errors import SizeError
 from engine.tree.levels import Level, best_first
 from engine.tree.structure import node_ids
-from shapecheck import carrier, contract
+from shapecheck import carrier, contract, ids
 
 
 @carrier
@@ -25,14 +26,17 @@ class SelectedNodes:
     root as -1 in column 0; it is (bs, 0) when there was one step and only the root was expanded.
     """
 
-    draft_tokens: Int64[Tensor, "bs num_draft_tokens"]
+    draft_tokens: Annotated[Int64[Tensor, "bs num_draft_tokens"], ids("target")]
     top_scores_index: Int64[Tensor, "bs num_draft_tokens-1"]
     parent_list: Tensor
 
 
 @contract
 def select_nodes(
-    levels: Sequence[Level], bonus_tokens: Int64[Tensor, "bs"], *, num_draft_tokens: int
+    levels: Sequence[Level],
+    bonus_tokens: Annotated[Int64[Tensor, "bs"], ids("target")],
+    *,
+    num_draft_tokens: int,
 ) -> SelectedNodes:
     """The N-1 candidates of largest cumulative probability, ascending, behind the root.
 

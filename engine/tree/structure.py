@@ -4,12 +4,13 @@ B requests   N verify width, root included
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from jaxtyping import Bool, Int64
 from torch import Tensor
 
-from shapecheck import carrier, contract
+from shapecheck import carrier, contract, indexes
 
 
 @carrier
@@ -22,16 +23,18 @@ class TreeStructure:
     """
 
     tree_mask: Bool[Tensor, "bs num_draft_tokens num_draft_tokens"]
-    positions: Int64[Tensor, "bs num_draft_tokens"]
-    next_child: Int64[Tensor, "bs num_draft_tokens"]
-    next_sibling: Int64[Tensor, "bs num_draft_tokens"]
+    positions: Annotated[Int64[Tensor, "bs num_draft_tokens"], indexes("max_context")]
+    next_child: Annotated[Int64[Tensor, "bs num_draft_tokens"], indexes("num_draft_tokens", pad=-1)]
+    next_sibling: Annotated[
+        Int64[Tensor, "bs num_draft_tokens"], indexes("num_draft_tokens", pad=-1)
+    ]
 
 
 @contract
 def build_structure(
     parent_list: Tensor,
     top_scores_index: Int64[Tensor, "bs num_draft_tokens-1"],
-    seq_lens: Int64[Tensor, "bs"],
+    seq_lens: Annotated[Int64[Tensor, "bs"], indexes("max_context")],
     *,
     topk: int,
 ) -> TreeStructure:
