@@ -17,17 +17,25 @@ class CheckpointError(EngineError):
     """A checkpoint that does not hold what its config promises, by file, tensor and dimension."""
 
 
-class SizeError(EngineError, ShapeContractError):
-    """Two sizes that must be equal, or fit one another, do not: found by the engine itself."""
+class ContractError(EngineError, ShapeContractError):
+    """A broken contract that the engine finds by itself, at every level, contracts off included."""
 
     def __init__(self, diagnostic: Diagnostic) -> None:
         ShapecheckError.__init__(self, diagnostic.message, diagnostic=diagnostic)
 
     @classmethod
     def of(cls, message: str, *, expected: object, found: object, code: str = "SHP201") -> Self:
-        """The error of a message that names both sizes and what to do."""
+        """The error of a message that names what belongs there, what is, and what to do."""
         pair = DimPair(expected=str(expected), found=str(found))
         return cls(Diagnostic(code=code, name=NAMES[code], message=message, dims=pair))
+
+
+class SizeError(ContractError):
+    """Two sizes that must be equal, or fit one another, do not."""
+
+
+class LawError(ContractError):
+    """A draft law that no sampler made."""
 
 
 class WidthError(CheckpointError, SizeError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from engine.errors import EngineError, OutOfSlots
+from engine.errors import OutOfSlots, SizeError
 
 PAD_SLOT = 0
 
@@ -18,9 +18,11 @@ class SlotAllocator:
 
     def __init__(self, num_slots: int) -> None:
         if num_slots < 2:
-            raise EngineError(
+            raise SizeError.of(
                 f"num_slots={num_slots}: the pool needs the pad slot and at least one more; "
-                "raise num_slots"
+                "raise num_slots",
+                expected="num_slots of 2 or more",
+                found=num_slots,
             )
         self.num_slots = num_slots
         self._free = list(range(num_slots - 1, PAD_SLOT, -1))

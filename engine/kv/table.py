@@ -13,7 +13,7 @@ from jaxtyping import Int64
 from torch import Tensor
 
 import engine.vocabulary  # noqa: F401  declares the engine's own axis names
-from engine.errors import EngineError
+from engine.errors import EngineError, SizeError
 from engine.kv.allocate import zeros
 from engine.kv.slots import PAD_SLOT
 from engine.transfer import to_device
@@ -27,7 +27,11 @@ class RequestTable:
 
     def __init__(self, *, rows: int, columns: int, device: torch.device | str) -> None:
         if rows < 2:
-            raise EngineError(f"req_rows={rows}: pad row 0 and one request are the least; raise it")
+            raise SizeError.of(
+                f"req_rows={rows}: pad row 0 and one request are the least; raise it",
+                expected="req_rows of 2 or more",
+                found=rows,
+            )
         self.slots_PM = zeros(
             (rows, columns), dtype=torch.int64, device=device, what="the request table"
         )

@@ -9,7 +9,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from engine.errors import CheckpointError
+from engine.errors import CheckpointError, WidthError
 
 Family = Literal["llama", "qwen2", "qwen3"]
 RopeType = Literal["default", "linear", "dynamic", "llama3", "yarn"]
@@ -81,6 +81,22 @@ class ModelConfig(BaseModel):
     eos_ids: tuple[int, ...] = ()
     raw: Mapping[str, object] = Field(default_factory=dict, repr=False)
 
+    def __init__(self, /, **values: object) -> None:
+        """CheckpointError names the key that is refused; of a size it is a WidthError."""
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            key = ".".join(str(part) for part in first["loc"]) or "config"
+            message = (
+                f"{values.get('source')}: {key}: {first['msg']}; correct this key of the config"
+            )
+            if key not in ("config", *self._sizes()):
+                raise CheckpointError(message) from None
+            # What is no field's alone is about heads and their groups.
+            found = first["input"] if key != "config" else "heads that are no whole groups"
+            raise WidthError.of(message, expected=key, found=found) from None
+
     @model_validator(mode="after")
     def _whole_groups(self) -> Self:
         if self.heads % self.kv_heads:
@@ -121,14 +137,13 @@ class ModelConfig(BaseModel):
         for key in ("attention_bias", "mlp_bias"):
             values[key] = bool(raw.get(key))
         _refuse_sliding_window(raw, source)
-        try:
-            return cls.model_validate(values)
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            key = ".".join(str(part) for part in first["loc"]) or "config"
-            raise CheckpointError(
-                f"{source}: {key}: {first['msg']}; correct this key of the config"
-            ) from None
+        return cls(**values)
+
+    @classmethod
+    def _sizes(cls) -> frozenset[str]:
+        """The keys that hold sizes, by their names in the file and here."""
+        sizes = {name: one for name, one in cls.model_fields.items() if one.annotation is int}
+        return frozenset({*sizes, *(one.alias for one in sizes.values() if one.alias)})
 
 
 def read_config(path: Path) -> ModelConfig:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from engine.errors import CheckpointError, WidthError
+from engine.errors import WidthError
 from engine.models.config import ModelConfig
 
 Version = Literal["eagle", "eagle3"]
@@ -71,7 +71,11 @@ def _whole(raw: Mapping[str, object], key: str, default: int, source: str) -> in
     if value is None:
         return default
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise CheckpointError(f"{source}: {key} is {value!r}; set it to a whole number above 0")
+        raise WidthError.of(
+            f"{source}: {key} is {value!r}; set it to a whole number above 0",
+            expected=key,
+            found=value,
+        )
     return value
 
 
@@ -81,9 +85,11 @@ def _default_aux(target: ModelConfig) -> tuple[int, ...]:
 
 def _check_aux(aux_layers: tuple[int, ...], target: ModelConfig, source: str) -> None:
     if not all(0 <= layer < target.layers for layer in aux_layers):
-        raise CheckpointError(
+        raise WidthError.of(
             f"{source}: the head reads the inputs of target layers {list(aux_layers)}, and "
-            f"{target.source} has {target.layers} layers; set {_AUX_KEY} to layers it has"
+            f"{target.source} has {target.layers} layers; set {_AUX_KEY} to layers it has",
+            expected=f"layers below target_layers={target.layers}",
+            found=list(aux_layers),
         )
 
 

@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float, Float32, Float64, Int64
 from torch import Tensor
 
-from engine.errors import EngineError
+from engine.errors import LawError
 from engine.sampling.controls import BatchControls
 from engine.sampling.draw import draw_units
 from engine.sampling.filters import Truncate, sampling_law, truncate
@@ -31,16 +31,19 @@ _SEAL = object()
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DraftLaw:
-    """Probabilities over the draft's vocabulary; building one by hand raises EngineError."""
+    """Probabilities over the draft's vocabulary; building one by hand raises LawError."""
 
     probs: Tensor
     seal: InitVar[object]
 
     def __post_init__(self, seal: object) -> None:
         if seal is not _SEAL:
-            raise EngineError(
+            raise LawError.of(
                 f"{type(self).__name__} is made by the sampler that drew the tokens: call "
-                "draw_root or draw_step, or pass no law for candidates that were not drawn"
+                "draw_root or draw_step, or pass no law for candidates that were not drawn",
+                expected="the sampler's seal",
+                found=type(seal).__name__,
+                code="SHP205",
             )
 
     @invariant

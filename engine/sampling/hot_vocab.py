@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from engine.errors import EngineError, SizeError
+from engine.errors import SizeError
 from shapecheck import carrier, ids
 
 
@@ -36,7 +36,7 @@ class HotVocab:
     def from_offsets(cls, d2t: Int64[Tensor, "draft_vocab"], *, target_vocab: int) -> Self:
         """The vocabulary of a checkpoint's `d2t`, which holds offsets: hot = d2t + arange(Vd).
 
-        Reads values on the host: for loading, not for a step. Raises EngineError when the
+        Reads values on the host: for loading, not for a step. Raises SizeError when the
         ids leave the target's vocabulary or repeat, as they do when `d2t` holds ids already.
         """
         hot = d2t + torch.arange(len(d2t), device=d2t.device)
@@ -53,9 +53,12 @@ class HotVocab:
                 code="SHP305",
             )
         if int(hot.bincount().max()) > 1:
-            raise EngineError(
+            raise SizeError.of(
                 "d2t maps two draft ids to one target id; d2t holds offsets (target id minus "
-                "draft id): subtract arange(len(d2t)) if yours holds ids"
+                "draft id): subtract arange(len(d2t)) if yours holds ids",
+                expected=f"{len(hot)} target ids",
+                found=f"{len(hot.unique())}",
+                code="SHP305",
             )
         cold = hot.new_full((target_vocab,), -1)
         cold[hot] = torch.arange(len(hot), device=hot.device)

@@ -267,7 +267,7 @@ class Emitter:
         """Emit what reads data: the range of ids and indices, and the invariants of carriers."""
         for value in opened.tensors:
             spec = as_tensor(value.spec)
-            if spec.indexes is not None:
+            if spec.indexes is not None and (spec.ids_of or self.numbers.has(spec.indexes)):
                 self._index(value, spec, self.numbers.rest(spec.indexes))
         for value, contract in opened.carriers:
             for invariant in contract.invariants:

@@ -34,6 +34,16 @@ class Numbers:
                 known[name] = Poly.constant(self.dims[name])
         return axis.substitute(known)
 
+    def has(self, axis: Axis) -> bool:
+        """Whether Dims lacks none of the numbers that it should give; some pairs have no table."""
+        if self.dims is None:
+            return True
+        declared = {name: lookup(name) for name in axis.symbols()}
+        return all(
+            (one is not None and one.per_call) or self.dims.get(name) is not None
+            for name, one in declared.items()
+        )
+
     def unknown(self, axes: Sequence[Axis]) -> set[str]:
         """The names in `axes` that may still have no number."""
         return {name for axis in axes for name in self.rest(axis).symbols()} - self.bound
