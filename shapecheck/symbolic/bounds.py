@@ -11,6 +11,7 @@ the run and once for a batch of one row. Fake tensors have no values, so torch i
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -52,10 +53,23 @@ if TYPE_CHECKING:
 
 _aten = torch.ops.aten
 _INTEGERS = (torch.int64, torch.int32)
+# Far more requests than any fixed axis has places.
+_MANY_ROWS = sympy.Integer(1_000_003)
+_WHOLE_SLICE: Sequence[int | None] = (0, None, None, 1)
 # On a view of a part of a memory: its reach, and how often the memory had been written to.
 _PART = "_shapecheck_part"
 # A source of everything whose values follow from positions or sizes alone.
 _LAID_OUT = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """A memory that parts were joined in: along which axis, and where each of them is."""
+
+    axis: int
+    layout: tuple[list[Expression], list[Expression]]
+    places: tuple[tuple[Expression, Expression, Reach | None], ...]
+    writes: int
 
 
 @dataclass(slots=True)
@@ -67,11 +81,13 @@ class Bounds:
     # Where the values come from: what shares none of them is independent.
     _sources: dict[int, frozenset[int]] = field(default_factory=dict[int, "frozenset[int]"])
     _writes: Counter[int] = field(default_factory=Counter[int])
+    # The parts that a join was made of: its axis, where each begins and ends, what it has.
+    _joins: dict[int, Join] = field(default_factory=dict[int, "Join"])
     # Memory in which some positions hold something else: the largest may never be there.
     _masked: set[int] = field(default_factory=set[int])
     # Comparisons that were looked at, and whether they all come out the same for one row.
-    _compared: int = 0
-    _as_one_row: bool = True
+    _compared: dict[Expression, int] = field(default_factory=dict[Expression, int])
+    _same_code: dict[Expression, bool] = field(default_factory=dict[Expression, bool])
     # Held so that an address is not reused; the memory of fake tensors is empty.
     _alive: dict[int, object] = field(default_factory=dict[int, object])
     _number: Iterator[int] = field(default_factory=count)
@@ -104,7 +120,7 @@ class Bounds:
         made = [one for one in tensors(result) if one.layout is torch.strided]
         if func.is_view:
             if made:
-                self._view(packet, args[0], made)
+                self._view(packet, args, made)
             return
         operands = [one for one in tensors((args, kwargs)) if one.layout is torch.strided]
         filled = packet in ZEROS or packet in ONES or packet in FILLED
@@ -126,6 +142,8 @@ class Bounds:
         ]
         for one in elsewhere:
             self._overwrite(one, sources)
+        if packet is _aten.cat and made:
+            self._join(args, made[0])
         for one in made:
             if any(one is other for other in elsewhere):
                 continue
@@ -234,15 +252,51 @@ class Bounds:
         )
         return reaches.chosen([arm for arm in free if arm is not None])
 
-    def _view(self, packet: object, base: torch.Tensor, made: Sequence[torch.Tensor]) -> None:
+    def _join(self, args: tuple[Any, ...], made: torch.Tensor) -> None:
+        """Remember where the parts of a join stand in it."""
+        parts, *given = args
+        axis = (given[0] if given else 0) % max(made.dim(), 1)
+        places: list[tuple[Expression, Expression, Reach | None]] = []
+        start: Expression = sympy.Integer(0)
+        for part in parts:
+            if part.dim() != made.dim():
+                return  # an empty one of another rank takes no place
+            end = start + expression(part.shape[axis])
+            places.append((start, end, self.of(part)))
+            start = end
+        key, storage = storage_key(made)
+        self._alive[key] = storage
+        self._joins[key] = Join(axis, _layout(made), tuple(places), self._writes[key])
+
+    def _joined_part(self, args: tuple[Any, ...]) -> Reach | None:
+        """What a slice of a join has when it is exactly one of its parts."""
+        base = args[0]
+        key = storage_key(base)[0]
+        join = self._joins.get(key)
+        if join is None or join.writes != self._writes[key] or join.layout != _layout(base):
+            return None
+        # slice(base, dim, start, end, step)
+        axis, start, end, step = [*args[1:], *_WHOLE_SLICE[len(args) - 1 :]]
+        if getattr(base, _PART, None) is not None or axis % base.dim() != join.axis or step != 1:
+            return None
+        size = expression(base.shape[axis])
+        first, last = _place(start or 0, size), size if end is None else _place(end, size)
+        for begins, ends, found in join.places:
+            if found is not None and (first, last) == (begins, ends):
+                return found
+        return None
+
+    def _view(self, packet: object, args: tuple[Any, ...], made: Sequence[torch.Tensor]) -> None:
+        base = args[0]
         cut = packet in PARTS
         if not cut and getattr(base, _PART, None) is None:
             return  # all of the memory: it is kept by memory
         found = self.of(base)
+        whole = self._joined_part(args) if packet is _aten.slice else None
         for one in made:
-            part = found
+            part = whole or found
             if cut:
-                part = found.within(_sizes(one)) if found is not None and found.free else None
+                part = part.within(_sizes(one)) if part is not None and part.free else whole
             setattr(one, _PART, (part, self._writes[storage_key(one)[0]]))
 
     def _keep(
@@ -319,7 +373,7 @@ class Bounds:
             return None
         there = _sizes(index)
         for one in found.witnesses:
-            for numbers, said in self._settings():
+            for numbers, said in self._settings(large):
                 value, axis = _number(one.value, numbers), _number(large, numbers)
                 # A size that depends on data may be 0.
                 present = (_number(part, numbers) or 0 for part in (*one.present, *there))
@@ -329,27 +383,33 @@ class Bounds:
                     return one.value, said
         return None
 
-    def _settings(self) -> Iterator[tuple[Mapping[Expression, Expression], str]]:
-        """The numbers of this run, and the same with one row in the batch.
+    def _settings(self, large: Expression) -> Iterator[tuple[Mapping[Expression, Expression], str]]:
+        """The numbers of this run, and the same with one row in the batch, or with many.
 
-        The second only while no comparison of the run comes out otherwise for one row: after one
-        that does, the code would be another.
+        Those only while no comparison of the run comes out otherwise for them: after one that
+        does, the code would be another. Many rows may well index what is made for as many as there
+        can be, so they are asked of axes that only the algorithm has.
         """
         judge = self.recorder.judge
         known = {symbol: judge.hints[symbol] for symbol in judge.names}
         yield known, ""
         rows = {one for one, name in judge.names.items() if self.recorder.parties.is_batch(name)}
-        single = {one: sympy.Integer(1) if one in rows else known[one] for one in known}
-        if self._is_same_code(single):
-            yield single, " of 1 row"
+        others = {sympy.Integer(1): " of 1 row"}
+        names = (judge.names.get(one, "") for one in large.free_symbols)
+        if self.recorder.parties.are_algorithm(names):
+            others[_MANY_ROWS] = " of many rows"
+        for number, said in others.items():
+            numbers = {one: number if one in rows else known[one] for one in known}
+            if self._is_same_code(number, numbers):
+                yield numbers, said
 
-    def _is_same_code(self, single: Mapping[Expression, Expression]) -> bool:
-        compared = self.recorder.compared
-        new = list(compared)[self._compared :]
-        self._compared = len(compared)
-        if self._as_one_row:
-            self._as_one_row = all(_replaced(one, single) == compared[one] for one in new)
-        return self._as_one_row
+    def _is_same_code(self, rows: Expression, numbers: Mapping[Expression, Expression]) -> bool:
+        compared, seen = self.recorder.compared, self._compared.get(rows, 0)
+        if self._same_code.get(rows, True):
+            new = list(compared)[seen:]
+            self._same_code[rows] = all(_replaced(one, numbers) == compared[one] for one in new)
+        self._compared[rows] = len(compared)
+        return self._same_code[rows]
 
     def _report(self, value: Expression, size: Expression, said: str) -> None:
         operation, judge = self.recorder.operation, self.recorder.judge
@@ -378,6 +438,18 @@ def _range(args: tuple[Any, ...]) -> Reach | None:
         return None
     start, end = (limits[0], limits[1]) if len(limits) > 1 else (sympy.Integer(0), limits[0])
     return Reach(witnesses=(Witness(start), Witness(end - 1))).within([end - start])
+
+
+def _layout(tensor: torch.Tensor) -> tuple[list[Expression], list[Expression]]:
+    return _sizes(tensor), [expression(stride) for stride in tensor.stride()]
+
+
+def _place(given: int, size: Expression) -> Expression:
+    """Where a slice begins or ends, counted from the front."""
+    place = expression(given)
+    if place.is_number and place < 0:
+        return size + place
+    return size if place == sys.maxsize else place
 
 
 def _number(value: Expression, numbers: Mapping[Expression, Expression]) -> int | None:

@@ -42,6 +42,10 @@ class Parties:
         """Whether the dimension counts the requests of a batch."""
         return name in _REQUESTS
 
+    def are_algorithm(self, names: Iterable[str]) -> bool:
+        """Whether there are names and all are the algorithm's: sizes that no batch fills."""
+        return {self.owners.get(name) for name in names} == {Owner.ALGORITHM}
+
     def are_both_models(self, left: str, right: str) -> bool:
         """Whether one dimension is the target's and the other the draft's."""
         return self.of((left, right)) == MODELS
