@@ -204,7 +204,8 @@ def _join_and_leave(t: Trace, state: DraftState, idle: DraftState) -> None:
 
 
 def _rows(t: Trace) -> BatchRows:
-    count = int(t.size("bs"))
+    # The host's list has a length of its own: read as a number, `bs` would be one from here on.
+    count = t.recorder.hint(t.size("bs"))
     return BatchRows(
         req_rows_index=t.tensor("bs", torch.int64),
         seq_lens=t.tensor("bs", torch.int64),
