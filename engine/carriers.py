@@ -34,6 +34,16 @@ class BatchRows:
     max_seq_len: int
     rows_on_host: tuple[int, ...]
 
+    @invariant
+    def the_host_knows_the_rows(self) -> bool:
+        """`rows_on_host` repeats `req_rows_index`."""
+        return self.req_rows_index.tolist() == list(self.rows_on_host)
+
+    @invariant
+    def no_length_is_above_the_bound(self) -> Tensor:
+        """`max_seq_len` bounds `seq_lens`."""
+        return self.seq_lens <= self.max_seq_len
+
 
 @carrier
 @dataclass(slots=True, kw_only=True)
@@ -106,6 +116,16 @@ class PrefillInput:
         """The lengths that the host planned with are those of the tensors."""
         return sum(self.work.extend_lens) == len(self.input_ids)
 
+    @invariant
+    def positions_follow_the_work(self) -> bool:
+        """The rows of a request stand at the columns that the host planned."""
+        return self.positions.tolist() == self.work.columns()
+
+    @invariant
+    def a_prompt_ends_at_its_length(self) -> Tensor:
+        """A selected row is the last of its prompt."""
+        return self.positions[self.select_index] + 1 == self.seq_lens
+
 
 @carrier
 @dataclass(slots=True, kw_only=True)
@@ -136,6 +156,17 @@ class PrefillExtendInput:
     def work_counts_the_rows(self) -> bool:
         """The lengths that the host planned with are those of the tensors."""
         return sum(self.work.extend_lens) == len(self.input_ids)
+
+    @invariant
+    def positions_follow_the_work(self) -> bool:
+        """The rows of a request stand at the columns that the host planned."""
+        return self.positions.tolist() == self.work.columns()
+
+    @invariant
+    def a_prompt_ends_at_its_length(self) -> Tensor:
+        """A selected row is the last of its prompt, or the token sampled behind it."""
+        behind_B = self.seq_lens - self.positions[self.select_index]
+        return (behind_B == 0) | (behind_B == 1)
 
 
 @carrier
@@ -339,6 +370,12 @@ class DraftStep:
         behind_BK = self.seq_lens[:, None] + self.tail_mask.sum(dim=2) - self.positions
         return (behind_BK == 0) | (behind_BK == 1)
 
+    @invariant
+    def a_row_sees_what_it_writes(self) -> Tensor:
+        """The slot of a row is one of the tail that its mask allows."""
+        own_BKW = self.tail_slots[:, None, :] == self.slots[:, :, None]
+        return (own_BKW & self.tail_mask).any(dim=2)
+
 
 @carrier
 @dataclass(slots=True, kw_only=True)
@@ -388,7 +425,7 @@ class VerifyOutput:
 class Emitted:
     """The new tokens of one iteration, -1 behind the last of each row: all that the host reads."""
 
-    tokens: Int64[Tensor, "bs accept_width"]
+    tokens: Annotated[Int64[Tensor, "bs accept_width"], ids("target", pad=-1)]
     lengths: Int32[Tensor, "bs"]
 
     @contract

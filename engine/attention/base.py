@@ -36,6 +36,11 @@ class Ragged:
     prefix_lens: tuple[int, ...]
     extend_lens: tuple[int, ...]
 
+    def columns(self) -> list[int]:
+        """The column of every row, one request after the other."""
+        spans = zip(self.prefix_lens, self.extend_lens, strict=True)
+        return [prefix + new for prefix, extend in spans for new in range(extend)]
+
 
 @carrier
 @dataclass(frozen=True, slots=True, kw_only=True)

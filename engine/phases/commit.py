@@ -55,6 +55,12 @@ class Commit:
 
 
 @invariant(Commit.run)
+def lengths_grow_by_the_path(draft: VerifyInput, verified: VerifyOutput, rows: BatchRows) -> Tensor:
+    """seq_lens[b] is L_b + A_b when the path has become part of the request."""
+    return rows.seq_lens == draft.seq_lens + verified.accept_lens
+
+
+@invariant(Commit.run)
 def path_follows_the_target(draft: VerifyInput, verified: VerifyOutput) -> Tensor:
     """predict[accept_index[b, j-1]] == draft_tokens[accept_index[b, j]] along the path."""
     index_BD = verified.accept_index

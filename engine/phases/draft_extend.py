@@ -5,16 +5,18 @@ Vd draft vocabulary
 """
 
 from collections.abc import Callable
+from typing import Annotated
 
 import torch
 from jaxtyping import Int64
+from torch import Tensor
 
 from engine.attention.base import AttentionBackend, Block
 from engine.carriers import DraftState, ExtendRows, PrefillExtendInput, VerifyExtendInput
 from engine.models.base import DraftModel, DraftRows
 from engine.proposers.candidates import Candidates
 from engine.sampling.batch import BatchSampling
-from shapecheck import Dims, contract
+from shapecheck import Dims, contract, ids, indexes
 
 
 class VerifyExtendForward:
@@ -93,8 +95,8 @@ class DraftExtend:
     def _state(
         self,
         rows: ExtendRows,
-        bonus_B: Int64[torch.Tensor, "bs"],
-        roots_B: Int64[torch.Tensor, "bs"],
+        bonus_B: Annotated[Int64[Tensor, "bs"], ids("target")],
+        roots_B: Annotated[Int64[Tensor, "bs"], indexes("max_context")],
         sampling: BatchSampling,
     ) -> DraftState:
         first = self.candidates.root(rows.logits, roots_B, sampling)
@@ -107,7 +109,7 @@ class DraftExtend:
         )
 
 
-def _selected(draft: DraftModel, rows: DraftRows, select_index: torch.Tensor) -> ExtendRows:
+def _selected(draft: DraftModel, rows: DraftRows, select_index: Tensor) -> ExtendRows:
     recurrent = rows.recurrent_TR
     return ExtendRows(
         logits=draft.logits(rows.rows_TH.index_select(0, select_index)),

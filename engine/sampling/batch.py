@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from jaxtyping import Bool, Float32, Int64
@@ -12,7 +13,7 @@ from engine.sampling.controls import BatchControls
 from engine.sampling.draw import argmax, draw
 from engine.sampling.filters import Truncate, sampling_law, truncate
 from engine.sampling.penalties import TokenCounts, penalise
-from shapecheck import carrier, contract
+from shapecheck import carrier, contract, ids
 
 
 @carrier
@@ -33,7 +34,7 @@ class BatchSampling:
     def penalised(
         self,
         logits_BNV: Float32[Tensor, "bs nodes target_vocab"],
-        tokens_BN: Int64[Tensor, "bs nodes"],
+        tokens_BN: Annotated[Int64[Tensor, "bs nodes"], ids("target")],
         mask_BNN: Bool[Tensor, "bs nodes nodes"],
     ) -> Float32[Tensor, "bs nodes target_vocab"]:
         """Logits of every node after the penalties for what stands before it."""

@@ -14,6 +14,8 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
+from shapecheck import contract
+
 _ROUNDS = 10
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _WEYL = (0x9E3779B9, 0xBB67AE85)
@@ -29,6 +31,7 @@ class Stream(IntEnum):
     FINAL = 3  # the token after the accepted path
 
 
+@contract
 def coins(
     seeds: Int64[Tensor, "tokens"],
     positions: Int64[Tensor, "tokens"],

@@ -5,7 +5,7 @@ B requests   N verify width, root included   V target vocabulary
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Annotated, Self
 
 import torch
 from jaxtyping import Bool, Float32, Int32, Int64
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from engine.sampling.controls import BatchControls
 from engine.transfer import to_device
-from shapecheck import carrier, contract
+from shapecheck import carrier, contract, ids, indexes
 
 
 @carrier
@@ -44,10 +44,13 @@ class TokenCounts:
             in_prompt=to_device(in_prompt > 0, device), in_output=to_device(in_output, device)
         )
 
+    @contract
     def after(
         self,
-        draft_tokens: Int64[Tensor, "bs num_draft_tokens"],
-        accept_index: Int64[Tensor, "bs accept_width"],
+        draft_tokens: Annotated[Int64[Tensor, "bs num_draft_tokens"], ids("target")],
+        accept_index: Annotated[
+            Int64[Tensor, "bs accept_width"], indexes("num_draft_tokens", pad=-1)
+        ],
     ) -> Self:
         """The counts once the accepted path, root included, lies before the next root."""
         on_path_BD = accept_index >= 0
@@ -59,7 +62,7 @@ class TokenCounts:
 @contract
 def penalise(
     logits: Float32[Tensor, "bs nodes target_vocab"],
-    draft_tokens: Int64[Tensor, "bs nodes"],
+    draft_tokens: Annotated[Int64[Tensor, "bs nodes"], ids("target")],
     tree_mask: Bool[Tensor, "bs nodes nodes"],
     counts: TokenCounts,
     controls: BatchControls,

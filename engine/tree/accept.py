@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Int32, Int64
 from torch import Tensor
 
-from shapecheck import carrier, indexes
+from shapecheck import carrier, ids, indexes
 
 
 @carrier
@@ -23,7 +23,7 @@ class Accepted:
     the nodes of the path, root included, which is also the number of new tokens.
     """
 
-    predict: Int64[Tensor, "bs num_draft_tokens"]
+    predict: Annotated[Int64[Tensor, "bs num_draft_tokens"], ids("target")]
     accept_index: Annotated[Int64[Tensor, "bs accept_width"], indexes("num_draft_tokens", pad=-1)]
     accept_lens: Int32[Tensor, "bs"]
 

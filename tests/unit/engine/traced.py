@@ -225,10 +225,11 @@ def _sampling(t: Trace, case: Case) -> BatchSampling:
 
 
 def _count(t: Trace) -> None:
-    """Histories are counted on the host, for every request of a batch."""
-    histories = [[1, 2]] * int(t.size("bs"))
+    """Histories are counted on the host, for every request of a batch; a new one has no output."""
+    prompts = [[1, 2]] * int(t.size("bs"))
     vocab = t.size("target_vocab")
-    TokenCounts.of(histories, histories, target_vocab=vocab, device=torch.device("cpu"))
+    for outputs in (prompts, [[]] * len(prompts)):
+        TokenCounts.of(prompts, outputs, target_vocab=vocab, device=torch.device("cpu"))
 
 
 def _engine(t: Trace, case: Case, config: EngineConfig, pair: ModelPair) -> Engine:
