@@ -33,7 +33,7 @@ def refuse_loose(contract: ContractSpec, *, names_bind: bool) -> None:
             "checks nothing; annotate what crosses, or remove @contract"
         )
     named = _sum(_places(spec, path, contract.phase) for path, spec in found)
-    _refuse_unknown_axes(contract, found, named)
+    _add_indexed(contract, found, named)
     for name, places in named.items():
         declared = lookup(name)
         per_call = declared is not None and declared.per_call
@@ -45,15 +45,17 @@ def refuse_loose(contract: ContractSpec, *, names_bind: bool) -> None:
             )
 
 
-def _refuse_unknown_axes(
-    contract: ContractSpec, found: Iterable[tuple[str, Spec]], named: Mapping[str, object]
+def _add_indexed(
+    contract: ContractSpec, found: Iterable[tuple[str, Spec]], named: Mapping[str, list[str]]
 ) -> None:
-    """Raise SHP103 for positions along an axis that binds per call and that no tensor has."""
+    """Positions along an axis are another place of its names; SHP103 when no tensor has it."""
     for root, spec in found:
         for path, tensor, _ in tensors_of(spec, root, contract.phase):
             for name in sorted(tensor.indexes.symbols() if tensor.indexes is not None else ()):
                 declared = lookup(name)
-                if declared is not None and declared.per_call and name not in named:
+                if name in named:
+                    named[name].append(path)
+                elif declared is not None and declared.per_call:
                     raise ContractTextError(
                         f"SHP103 loose-dim: {contract.where}: {path} indexes {tensor.indexes}, and "
                         f"no tensor of this contract has {name!r}, so nothing would say how many "

@@ -114,8 +114,9 @@ class Boundary:
         later: list[Held] = []
         for held in values:
             self._open(held, tensors, later)
-        for held in self._binding_order(tensors):
-            self._tensor(held, cast(TensorSpec, held.spec), cast(torch.Tensor, held.value))
+        right = [held for held in self._binding_order(tensors) if self._tensor(held)]
+        for held in right:  # every name is bound by now
+            self._values(held)
         for held in later:
             self._later(held)
 
@@ -235,7 +236,9 @@ class Boundary:
 
     # -- tensors -----------------------------------------------------------------------------
 
-    def _tensor(self, held: Held, spec: TensorSpec, tensor: torch.Tensor) -> None:
+    def _tensor(self, held: Held) -> bool:
+        """Whether shape and dtype are as annotated."""
+        spec, tensor = cast(TensorSpec, held.spec), cast(torch.Tensor, held.value)
         facts = self.facts(tensor)
         if len(facts.shape) == len(spec.shape.axes):
             self._bind(spec.shape.axes, cast("tuple[Size, ...]", facts.shape), held.path)
@@ -245,11 +248,16 @@ class Boundary:
         wrong = differences(names, spec, facts)
         if wrong:
             self._mismatch(held, spec, facts, tensor, [one for one in wrong if type(one) is int])
-        elif spec.indexes is not None:
-            if spec.ids_of is not None:
-                self._ids(held, spec.ids_of, tensor)
-            if not any(expression(size) == 0 for size in tensor.shape):
-                self._index(held, spec, spec.indexes, tensor)
+        return not wrong
+
+    def _values(self, held: Held) -> None:
+        spec, tensor = cast(TensorSpec, held.spec), cast(torch.Tensor, held.value)
+        if spec.indexes is None:
+            return
+        if spec.ids_of is not None:
+            self._ids(held, spec.ids_of, tensor)
+        if not any(expression(size) == 0 for size in tensor.shape):
+            self._index(held, spec, spec.indexes, tensor)
 
     def _mismatch(
         self, held: Held, spec: TensorSpec, facts: Facts, tensor: torch.Tensor, axes: list[int]

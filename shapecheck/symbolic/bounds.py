@@ -11,7 +11,6 @@ the run and once for a batch of one row. Fake tensors have no values, so torch i
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,13 +35,14 @@ from shapecheck.symbolic.index_operators import (
     MASKS,
     ONES,
     ORDERS,
-    PARTS,
     POSITIONS,
     REDUCTIONS,
     TAKES,
     UNKNOWN,
     WRITES,
     ZEROS,
+    is_cut,
+    slice_of,
 )
 from shapecheck.symbolic.operands import tensors
 from shapecheck.symbolic.reach import Arithmetic, Reach, Witness
@@ -55,7 +55,6 @@ _aten = torch.ops.aten
 _INTEGERS = (torch.int64, torch.int32)
 # Far more requests than any fixed axis has places.
 _MANY_ROWS = sympy.Integer(1_000_003)
-_WHOLE_SLICE: Sequence[int | None] = (0, None, None, 1)
 # On a view of a part of a memory: its reach, and how often the memory had been written to.
 _PART = "_shapecheck_part"
 # A source of everything whose values follow from positions or sizes alone.
@@ -275,20 +274,17 @@ class Bounds:
         join = self._joins.get(key)
         if join is None or join.writes != self._writes[key] or join.layout != _layout(base):
             return None
-        # slice(base, dim, start, end, step)
-        axis, start, end, step = [*args[1:], *_WHOLE_SLICE[len(args) - 1 :]]
-        if getattr(base, _PART, None) is not None or axis % base.dim() != join.axis or step != 1:
+        taken = slice_of(args)
+        if getattr(base, _PART, None) is not None or taken is None or taken.axis != join.axis:
             return None
-        size = expression(base.shape[axis])
-        first, last = _place(start or 0, size), size if end is None else _place(end, size)
         for begins, ends, found in join.places:
-            if found is not None and (first, last) == (begins, ends):
+            if found is not None and (taken.first, taken.last) == (begins, ends):
                 return found
         return None
 
     def _view(self, packet: object, args: tuple[Any, ...], made: Sequence[torch.Tensor]) -> None:
         base = args[0]
-        cut = packet in PARTS
+        cut = is_cut(packet, args)
         if not cut and getattr(base, _PART, None) is None:
             return  # all of the memory: it is kept by memory
         found = self.of(base)
@@ -442,14 +438,6 @@ def _range(args: tuple[Any, ...]) -> Reach | None:
 
 def _layout(tensor: torch.Tensor) -> tuple[list[Expression], list[Expression]]:
     return _sizes(tensor), [expression(stride) for stride in tensor.stride()]
-
-
-def _place(given: int, size: Expression) -> Expression:
-    """Where a slice begins or ends, counted from the front."""
-    place = expression(given)
-    if place.is_number and place < 0:
-        return size + place
-    return size if place == sys.maxsize else place
 
 
 def _number(value: Expression, numbers: Mapping[Expression, Expression]) -> int | None:

@@ -6,12 +6,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import sympy
 import torch
 
+from shapecheck.symbolic.expressions import Expression
 from shapecheck.symbolic.reach import Arithmetic
+from shapecheck.symbolic.shape_env import expression
 
 _aten = torch.ops.aten
 
@@ -117,3 +121,40 @@ LOOKUPS: Mapping[object, tuple[int, int | None]] = {
 INDEXING = frozenset[object](
     {_aten.index, _aten.index_put, _aten.index_put_, _aten._index_put_impl_}
 )
+
+
+class Slice(NamedTuple):
+    """The places [first, last) along an axis, counted from the front."""
+
+    axis: int
+    first: Expression
+    last: Expression
+
+
+def slice_of(args: Sequence[Any]) -> Slice | None:
+    """What `aten.slice(base, axis, start, end, step)` takes; None when it leaves places out."""
+    base = args[0]
+    axis, start, end, step = [*args[1:], *_WHOLE[len(args) - 1 :]]
+    if not base.dim() or step != 1:
+        return None
+    size = expression(base.shape[axis])
+    last = size if end is None or end == sys.maxsize else _place(end, size)
+    return Slice(axis % base.dim(), _place(start or 0, size), last)
+
+
+def is_cut(packet: object, args: Sequence[Any]) -> bool:
+    """Whether a view leaves something out; `x[:, 0]` begins with a slice that does not."""
+    if packet is not _aten.slice:
+        return packet in PARTS
+    taken = slice_of(args)
+    if taken is None or taken.first != 0:
+        return True
+    return taken.last != expression(args[0].shape[taken.axis])
+
+
+def _place(given: int, size: Expression) -> Expression:
+    place = expression(given)
+    return size + place if place.is_number and place < 0 else place
+
+
+_WHOLE: Sequence[int | None] = (0, None, None, 1)

@@ -21,12 +21,12 @@ from shapecheck.symbolic.index_operators import (
     FILLED,
     FILLS,
     ONES,
-    PARTS,
     SELECTS,
     TAKES,
     UNKNOWN,
     WRITES,
     ZEROS,
+    is_cut,
 )
 from shapecheck.symbolic.operands import tensors
 from shapecheck.symbolic.shape_env import Operator, storage_key, written
@@ -112,7 +112,7 @@ class Indices:
         made = [one for one in tensors(result) if one.layout is torch.strided]
         packet = func.overloadpacket
         if func.is_view:
-            self._view(packet, args[0], made)
+            self._view(args[0], made, cut=is_cut(packet, args))
             return
         into = list(written(func, args, kwargs))
         for one in into:
@@ -179,13 +179,13 @@ class Indices:
         else:
             self._marks[key] = index
 
-    def _view(self, packet: object, base: torch.Tensor, made: Sequence[torch.Tensor]) -> None:
+    def _view(self, base: torch.Tensor, made: Sequence[torch.Tensor], *, cut: bool) -> None:
         above = _part(base)
-        if packet not in PARTS and above is None:
+        if not cut and above is None:
             return  # all of the memory
         for one in made:
             part = above
-            if packet in PARTS:
+            if cut:
                 part = _Part() if above is None else _Part(above.index, above.own)
             setattr(one, _PART, part)
 

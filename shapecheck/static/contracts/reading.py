@@ -24,7 +24,8 @@ _EXACT = {
     **{f"UInt{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
 }
 _ARRAYS = {*_EXACT, "Float", "Int", "UInt", "Integer", "Num", "Shaped", "Real", "Inexact"}
-_MARKS = ("owner", "dim", "phase", "dtype", "ids")
+_MARKS = ("owner", "dim", "phase", "dtype", "ids", "indexes")
+_PADDED = ("ids", "indexes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +137,13 @@ def _read_mark(node: ast.expr, marks: _Marks, place: Place) -> None:
         if place.strict and text not in place.phases:
             raise AnnotationError(node, f"phase({text!r}): list it under phases in pack.toml")
         marks.phase = text
-    elif word == "dim":
+    elif word in ("dim", "indexes"):
         axes = _axes(text, node, place)
         if place.strict and len(axes) != 1:
-            raise AnnotationError(node, f"dim({text!r}): a number is one axis")
+            what = "a number" if word == "dim" else "what the values index"
+            raise AnnotationError(node, f"{word}({text!r}): {what} is one axis")
+        if word == "indexes":
+            return  # positions are judged where values move, under trace and at run time
         marks.size, marks.has_size = axes[0] if axes else None, True
 
 
@@ -152,8 +156,9 @@ def _text_argument(node: ast.expr) -> str | None:
 
 
 def _more_keywords(node: ast.Call) -> bool:
-    """Whether the mark says more than a text and, for ids, the value that stands for none."""
-    return any(one.arg != "pad" or annotation_head(node.func) != "ids" for one in node.keywords)
+    """Whether the mark says more than a text and, for values, the one that stands for none."""
+    padded = annotation_head(node.func) in _PADDED
+    return any(one.arg != "pad" or not padded for one in node.keywords)
 
 
 def _case(node: ast.expr, marks: _Marks, place: Place) -> Case | None:

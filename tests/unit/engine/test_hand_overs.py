@@ -63,12 +63,18 @@ def test_the_host_selects_rows_that_exist_and_counts_them_all() -> None:
     rows = torch.arange(3)
     batch = PrefillInput(
         input_ids=rows,
-        positions=rows,
+        positions=torch.tensor([0, 1, 0]),
         select_index=torch.tensor([2]),
         seq_lens=torch.tensor([1]),
         work=work,
     )
     batch.check(_dims(num_steps=3))
+    for wrong, said in (
+        ({"positions": rows}, "positions_follow_the_work"),
+        ({"seq_lens": torch.tensor([2])}, "a_prompt_ends_at_its_length"),
+    ):
+        with pytest.raises(ShapeContractError, match=f"(?s)SHP206 .*{said}"):
+            replace(batch, **wrong).check(_dims(num_steps=3))
     beyond = replace(batch, select_index=torch.tensor([3]))
     with pytest.raises(ShapeContractError, match=r"(?s)SHP307 .*select_index.*tokens"):
         beyond.check(_dims(num_steps=3))

@@ -9,7 +9,7 @@ import pytest
 from jaxtyping import BFloat16, Float, Int, Int64, Shaped
 from torch import Tensor, nn
 
-from shapecheck import ContractTextError, carrier, dtype, ids, phase
+from shapecheck import ContractTextError, carrier, dtype, ids, indexes, phase
 from shapecheck.spec import (
     CarrierSpec,
     HintSpec,
@@ -72,6 +72,10 @@ def test_markers() -> None:
     assert marked.dtype_of == "draft"
     assert str(marked) == "draft dtype[bs]"
     assert read(Annotated[Int64[Tensor, "bs"], ids("target")]).ids_of == "target"
+    marked = read(Annotated[Int64[Tensor, "bs"], indexes("bs*topk", pad=-1)])
+    assert (str(marked.indexes), marked.pad, marked.ids_of) == ("bs*topk", -1, None)
+    vocabulary = read(Annotated[Int64[Tensor, "bs"], indexes("draft_vocab")])
+    assert vocabulary == read(Annotated[Int64[Tensor, "bs"], ids("draft")])
     inside = read(Annotated[Float[Tensor, "bs"] | None, dtype("target")])
     assert isinstance(inside, OptionalSpec)
     assert inside.item.dtype_of == "target"

@@ -52,6 +52,12 @@ def _law(t: Trace, laws: int) -> Tensor:
     return torch.cat(parts[:laws], dim=1).gather(1, columns)
 
 
+def _sentinel_first(t: Trace) -> Tensor:
+    """Ids of a request behind the root, which is -1."""
+    root = torch.full((t.size("bs"), 1), -1, dtype=torch.int64)
+    return torch.cat([root, t.tensor("bs topk", torch.int64)], dim=1)
+
+
 BEYOND: dict[str, Run] = {
     "arange over another axis": lambda t: _table(t, "bs")[torch.arange(t.size("bs") + 1)],
     "a factor too many": lambda t: _table(t, "bs")[_rows(t)],
@@ -72,6 +78,12 @@ BEYOND: dict[str, Run] = {
     ),
     "a written index": lambda t: t.tensor("bs topk").index_copy_(
         1, torch.arange(t.size("topk")) + 1, t.tensor("bs topk")
+    ),
+    "a pad that a join begins with": lambda t: t.tensor("bs topk").gather(
+        1, _sentinel_first(t)[:, :1]
+    ),
+    "an order of requests in each of them": lambda t: t.tensor("bs num_draft_tokens").gather(
+        1, t.tensor("bs num_draft_tokens", torch.int32).argsort(dim=0, stable=True)
     ),
     "below the first": lambda t: t.tensor("bs topk").gather(
         1, torch.full((t.size("bs"), 1), -1, dtype=torch.int64)
@@ -252,6 +264,32 @@ def _rows_below(t: Trace) -> Tensor:
     return _table(t, "topk")[torch.where(below, torch.arange(size) + 1, 0)]
 
 
+def _overwritten_part(t: Trace) -> Tensor:
+    ids = _sentinel_first(t)
+    ids[:, 0] = _ids(t)
+    return _embedded(t, ids[:, :1])
+
+
+def _viewed_part(t: Trace) -> Tensor:
+    """Of two columns joined, the first half of the flat view is none of the parts."""
+    root = torch.full((t.size("bs"), 1), -1, dtype=torch.int64)
+    flat = torch.cat([root, _ids(t)[:, None]], dim=1).view(2, -1)
+    return _embedded(t, flat[1:, -1:])
+
+
+def _square_part(t: Trace) -> Tensor:
+    root = torch.full((1, t.size("topk") + 1), -1, dtype=torch.int64)
+    square = torch.cat([root, t.tensor("topk topk+1", torch.int64)]).transpose(0, 1)
+    return _embedded(t, square[:, 1:])
+
+
+def _enough(t: Trace) -> Tensor | None:
+    table = _table(t, "num_draft_tokens")
+    if t.size("bs") > table.shape[0]:
+        return None
+    return table[torch.arange(t.size("bs"))]
+
+
 CORRECT: dict[str, Run] = {
     "a mask that chose": lambda t: _padded(t, "mask"),
     "a comparison that selects": lambda t: _padded(t, "comparison"),
@@ -271,6 +309,21 @@ CORRECT: dict[str, Run] = {
     "written by what did not run": _written_by_stub,
     "the best of what is not masked": _best_of_vocab,
     "the best few of what is not filled": _best_of_filled,
+    "what a join has behind its pad": lambda t: _embedded(t, _sentinel_first(t)[:, 1:]),
+    "a part of a join, a step higher": lambda t: _embedded(t, _sentinel_first(t)[:, :1] + 1),
+    "a part of a join that was overwritten": _overwritten_part,
+    "a part of another view of a join": _viewed_part,
+    "a part of what was joined by another axis": _square_part,
+    "an order of requests among them": lambda t: _table(t, "bs").index_select(
+        0, t.tensor("bs topk", torch.int64).argsort(dim=0)[:, 0]
+    ),
+    "as many rows as a graph holds": lambda t: _table(t, "padded_bs")[torch.arange(t.size("bs"))],
+    "tokens of a dummy batch": lambda t: _embedded(t, torch.arange(t.size("bs"))),
+    "requests in turns": lambda t: _table(t, "topk")[torch.arange(t.size("bs")) % t.size("topk")],
+    "requests up to a limit": lambda t: _table(t, "topk")[
+        torch.arange(t.size("bs")).clamp(max=t.size("topk") - 1)
+    ],
+    "a row for each request if there are enough": _enough,
     "a limit of each": _limits,
     "an order with a pad": _order_with_pad,
     "the next row but for the last": _next_rows,

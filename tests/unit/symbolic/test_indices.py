@@ -1,0 +1,294 @@
+"""Indices under trace: a value counts along the axis that a contract named first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated
+
+import pytest
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from shapecheck import Dims, carrier, contract, ids, indexes
+from shapecheck.symbolic import Trace, trace
+
+Rows = Annotated[Int64[Tensor, "bs"], indexes("req_rows")]
+Lens = Annotated[Int64[Tensor, "bs"], indexes("max_context")]
+Slots = Annotated[Int64[Tensor, "bs topk"], indexes("num_slots")]
+
+
+@carrier
+@dataclass
+class Batch:
+    rows: Rows
+    lens: Lens
+    tokens: Annotated[Int64[Tensor, "bs"], ids("target")]
+    last: Annotated[Int64[Tensor, "bs"], indexes("tokens")]
+    states: Float[Tensor, "tokens target_hidden"]
+
+
+class Worker:
+    def __init__(self, dims: Dims) -> None:
+        self.dims = dims
+
+    @contract
+    def step(self, batch: Batch) -> None: ...
+
+    @contract
+    def read(self, rows: Rows, slots: Slots | None) -> None: ...
+
+    @contract
+    def write(self, slots: Slots, lens: Lens) -> None: ...
+
+    @contract
+    def parents(
+        self, rows: Annotated[Int64[Tensor, "bs*topk"], indexes("bs*topk")], bs: Int64[Tensor, "bs"]
+    ) -> None: ...
+
+    @contract
+    def sampled(self, tokens: Annotated[Int64[Tensor, "bs"], ids("target")], bs: Lens) -> None: ...
+
+
+Run = Callable[[Trace, Worker, Batch], object]
+
+
+def _findings(run: Run, **hints: int) -> list[str]:
+    with trace(hints=hints) as t:
+        worker, batch = Worker(t.dims), _batch(t)
+        worker.step(batch)
+        run(t, worker, batch)
+    return [f"{one.code} {one.message}" for one in t.report().findings]
+
+
+def _batch(t: Trace) -> Batch:
+    whole = [t.tensor("bs", torch.int64) for _ in range(4)]
+    return Batch(*whole, t.tensor("tokens target_hidden", "target"))
+
+
+def _swapped(worker: Worker, batch: Batch) -> None:
+    batch.rows, batch.lens = batch.lens, batch.rows
+    worker.step(batch)
+
+
+MIXED: dict[str, tuple[Run, int]] = {
+    "lengths for rows": (lambda t, w, b: w.read(b.lens, None), 1),
+    "tokens for rows": (lambda t, w, b: w.read(b.tokens, None), 1),
+    "rows for tokens": (lambda t, w, b: w.sampled(b.rows, b.lens), 1),
+    "rows for slots": (
+        lambda t, w, b: w.write(b.rows[:, None].expand(-1, t.size("topk")), b.lens),
+        1,
+    ),
+    "rows of a batch for those of a table": (lambda t, w, b: w.read(b.last, None), 1),
+    "two that changed places": (lambda t, w, b: _swapped(w, b), 1),
+    "behind a copy and a view": (lambda t, w, b: w.read(b.lens.clone().view(-1), None), 1),
+    "behind a gather": (
+        lambda t, w, b: w.read(b.lens[torch.zeros(t.size("bs"), dtype=torch.int64)], None),
+        1,
+    ),
+    "behind a join": (
+        lambda t, w, b: w.read(torch.cat([b.lens, b.lens])[: t.size("bs")], None),
+        1,
+    ),
+    "behind a choice of pads": (
+        lambda t, w, b: w.read(b.lens.where(b.rows > 0, 0).clamp(min=0), None),
+        1,
+    ),
+    "written into a buffer": (
+        lambda t, w, b: w.read(torch.zeros_like(b.rows).copy_(b.lens), None),
+        1,
+    ),
+    "the best token for a row": (
+        lambda t, w, b: w.read(t.tensor("bs target_vocab").argmax(-1), None),
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("bs", [5, 1])
+@pytest.mark.parametrize("name", MIXED)
+def test_what_counts_along_another_axis_is_refused(name: str, bs: int) -> None:
+    run, count = MIXED[name]
+    said = _findings(run, bs=bs)
+    assert len(said) == count
+    assert all(one.startswith(("SHP307", "SHP305")) for one in said)
+
+
+def test_the_finding_names_both_axes_and_where_the_values_came_from() -> None:
+    with trace() as t:
+        worker, batch = Worker(t.dims), _batch(t)
+        worker.step(batch)
+        worker.read(batch.lens, None)
+    (finding,) = t.report().findings
+    assert finding.code == "SHP307"
+    assert "positions along req_rows belong here, got positions along max_context" in (
+        finding.message
+    )
+    notes = [note.message for note in finding.notes]
+    assert any("since argument batch.lens of Worker.step" in note for note in notes)
+    assert any(note.startswith("req_rows comes from") for note in notes)
+
+
+def test_an_index_known_to_be_beyond_is_refused_at_the_boundary() -> None:
+    with trace() as t:
+        rows = torch.arange(t.size("bs*topk")) + 1
+        Worker(t.dims).parents(rows, t.tensor("bs", torch.int64))
+    (finding,) = t.report().findings
+    assert finding.code == "SHP307"
+    assert "an index that reaches bs*topk" in finding.message
+
+
+def _packed(t: Trace, w: Worker, b: Batch) -> None:
+    """Rows and lengths go to the device in one copy."""
+    both = torch.stack([b.rows, b.lens])
+    rows, lens = both
+    w.read(rows, None)
+    w.write(t.tensor("bs topk", torch.int64), lens)
+    w.read(both[0], None)
+    w.write(t.tensor("bs topk", torch.int64), both[1])
+
+
+def _packed_in_place(t: Trace, w: Worker, b: Batch) -> None:
+    both = torch.zeros(2, t.size("bs"), dtype=torch.int64)
+    both[0].copy_(b.rows)
+    both[1] = b.lens
+    w.read(both[0], None)
+    w.write(t.tensor("bs topk", torch.int64), both[1])
+
+
+def _packed_flat(t: Trace, w: Worker, b: Batch) -> None:
+    size = t.size("bs")
+    both = torch.cat([b.rows, b.lens])
+    w.read(both[:size], None)
+    w.write(t.tensor("bs topk", torch.int64), both[size:])
+
+
+def _scratch(t: Trace, w: Worker, b: Batch) -> None:
+    """One buffer serves rows first and lengths later."""
+    scratch = torch.empty_like(b.rows)
+    scratch.copy_(b.rows)
+    w.read(scratch, None)
+    torch.add(b.lens, 1, out=scratch)
+    w.write(t.tensor("bs topk", torch.int64), scratch)
+    scratch.copy_(b.tokens - 1)
+    w.read(scratch, None)
+    scratch.copy_(b.lens)
+    w.write(t.tensor("bs topk", torch.int64), scratch)
+
+
+def _scratch_in_parts(t: Trace, w: Worker, b: Batch) -> None:
+    size = t.size("bs")
+    scratch = torch.zeros(t.size("padded_bs"), dtype=torch.int64)
+    scratch[:size] = b.rows
+    w.read(scratch[:size], None)
+    scratch[:size] = b.lens
+    w.write(t.tensor("bs topk", torch.int64), scratch[:size])
+
+
+def _dummy(t: Trace, w: Worker, b: Batch) -> None:
+    """A warm-up fills every field with the same zeros, or with rows in order."""
+    for filler in (torch.zeros_like(b.rows), torch.arange(t.size("bs")), torch.ones_like(b.rows)):
+        for same in (filler, filler + 1, filler.clone(), filler[:], filler.to(torch.int64)):
+            w.step(Batch(same, same, same, same, b.states))
+
+
+def _padded(t: Trace, w: Worker, b: Batch) -> None:
+    """Rows behind the live ones are pads; what indexes the live rows indexes all of them."""
+    size = t.size("bs")
+    padded = torch.zeros(t.size("padded_bs"), dtype=torch.int64)
+    padded[:size] = b.rows
+    padded[size:].zero_()
+    w.read(padded, None)
+    rows = t.tensor("bs*topk", torch.int64)
+    w.parents(rows, b.rows)
+    w.parents(torch.cat([rows, rows]), torch.cat([b.rows, b.rows]))
+
+
+def _arithmetic(t: Trace, w: Worker, b: Batch) -> None:
+    """Another number is another index: a table of rows laid out one after the other."""
+    slots = b.rows[:, None] * t.size("max_context") + b.lens[:, None]
+    w.write(slots.expand(-1, t.size("topk")), b.lens + 1)
+    w.read(b.lens // 16, None)
+    moved = b.lens.clone()
+    moved.floor_divide_(16)
+    w.read(moved, None)
+
+
+def _looked_up(t: Trace, w: Worker, b: Batch) -> None:
+    """What a table holds is another index than what it is read with."""
+    table = t.tensor("req_rows max_context", torch.int64)
+    slots = table[b.rows, b.lens]
+    w.write(slots[:, None].expand(-1, t.size("topk")), b.lens)
+    row_of_slot = t.tensor("num_slots", torch.int64)
+    w.read(row_of_slot[slots], None)
+
+
+def _masked(t: Trace, w: Worker, b: Batch) -> None:
+    live = b.lens > 0
+    kept = b.rows[live]
+    w.read(kept, None)
+    w.read(b.rows.where(live, 0), None)
+    w.read(torch.where(live, b.rows, b.lens // 16), None)
+
+
+def _mixed_choice(t: Trace, w: Worker, b: Batch) -> None:
+    """Of two kinds of values nobody knows which are left."""
+    w.read(torch.where(b.tokens > 0, b.rows, b.lens), None)
+
+
+def _sorted(t: Trace, w: Worker, b: Batch) -> None:
+    order = b.lens.argsort()
+    w.read(b.rows[order], None)
+    w.write(t.tensor("bs topk", torch.int64), b.lens.sort().values)
+    w.step(Batch(b.rows[order], b.lens[order], b.tokens[order], order, b.states))
+
+
+def _filtered(t: Trace, w: Worker, b: Batch) -> None:
+    """A smaller batch is another batch: its rows are counted anew."""
+    kept = t.tensor("bs", torch.int64)
+    w.step(Batch(b.rows[kept], b.lens[kept], b.tokens[kept], b.last[kept], b.states))
+    half = t.tensor("bs*topk", torch.int64)
+    w.parents(half, b.rows)
+
+
+def _joined(t: Trace, w: Worker, b: Batch) -> None:
+    """An idle batch joins; a pad row is put in front."""
+    none = torch.zeros(0, dtype=torch.int64)
+    w.read(torch.cat([b.rows, none]), None)
+    w.read(torch.cat([torch.zeros(1, dtype=torch.int64), b.rows]), None)
+    w.write(t.tensor("bs topk", torch.int64), torch.nn.functional.pad(b.lens, (0, 0)))
+
+
+CORRECT: dict[str, Run] = {
+    "itself": lambda t, w, b: w.step(b),
+    "packed for one copy": _packed,
+    "packed in place": _packed_in_place,
+    "packed end to end": _packed_flat,
+    "a buffer of several lives": _scratch,
+    "a part of a buffer of several lives": _scratch_in_parts,
+    "a dummy batch": _dummy,
+    "padded rows": _padded,
+    "arithmetic": _arithmetic,
+    "a look-up between": _looked_up,
+    "masks and pads": _masked,
+    "a choice of both": _mixed_choice,
+    "a sorted batch": _sorted,
+    "a filtered batch": _filtered,
+    "a batch that is joined": _joined,
+}
+
+
+@pytest.mark.parametrize("bs", [5, 1, 0])
+@pytest.mark.parametrize("name", CORRECT)
+def test_correct_code_is_clean(name: str, bs: int) -> None:
+    assert _findings(CORRECT[name], bs=bs) == []
+
+
+def test_one_axis_by_permission() -> None:
+    with trace() as t:
+        t.allow("req_rows == max_context", reason="a table as wide as it is long")
+        worker, batch = Worker(t.dims), _batch(t)
+        worker.step(batch)
+        worker.read(batch.lens, None)
+    assert t.report().findings == ()
