@@ -46,6 +46,9 @@ _RESHAPES = frozenset(["view", "reshape", "unflatten", "split", "chunk", "narrow
 Arguments = tuple[Any, ...]
 Keywords = Mapping[str, Any]
 SizeOf = Callable[[int], int]
+Dtypes = Mapping[torch.dtype, torch.dtype]
+_AS_THEY_ARE: Dtypes = {}
+_FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
 
 @dataclass(slots=True)
@@ -71,8 +74,31 @@ class Kernels:
             return
         self._asked.add(key)
         refused = refusal(func, args, kwargs, self._hint, result)
-        if refused and refusal(func, args, kwargs, _one_or_two, result):
+        if refused is None:
+            refused = self._refuses_floats(func, args, kwargs, operands)
+        elif not refusal(func, args, kwargs, _one_or_two, result):
+            refused = None
+        if refused:
             self._report(f"torch refuses these ranks or dtypes ({refused})", operands)
+
+    def _refuses_floats(
+        self, func: Operator, args: Arguments, kwargs: Keywords, operands: list[torch.Tensor]
+    ) -> str | None:
+        """What the kernel says of floats of any width, where it takes whole numbers.
+
+        A kernel that is only not there for one dtype may be there on another device.
+        """
+        given = {one.dtype for one in operands if one.dtype.is_floating_point}
+        if not given:
+            return None
+        said: str | None = None
+        for dtype in (*_FLOATS, torch.int64):
+            dtypes = dict.fromkeys(given, dtype)
+            refused = refusal(func, args, kwargs, _one_or_two, lacking=True, dtypes=dtypes)
+            if (refused is None) is (dtype in _FLOATS):
+                return None
+            said = said or refused
+        return said
 
     def ask_again(
         self, func: Callable[..., object], args: Arguments, kwargs: Keywords, error: Exception
@@ -123,16 +149,18 @@ def refusal(
     result: object = (),
     *,
     lacking: bool = False,
+    dtypes: Dtypes = _AS_THEY_ARE,
 ) -> str | None:
     """What the kernel says when it refuses real operands of these sizes; None when it does not.
 
-    With `lacking` a dtype that this device has no kernel for is refused too.
+    With `lacking` a dtype that this device has no kernel for is refused too; `dtypes` says which
+    take the place of others.
     """
     said: str | None = None
     with without_modes():
         for fill in (0, 1):
             try:
-                real = _real((args, dict(kwargs)), size_of, fill, result)
+                real = _real((args, dict(kwargs)), size_of, fill, result, dtypes)
                 if real is None:
                     return None
                 func(*real[0], **real[1])
@@ -167,7 +195,7 @@ def _lacks(error: Exception) -> bool:
     return isinstance(error, NotImplementedError) or _MISSING in str(error)
 
 
-def _real(given: object, size_of: SizeOf, fill: int, result: object) -> Any:
+def _real(given: object, size_of: SizeOf, fill: int, result: object, dtypes: Dtypes) -> Any:
     """The same arguments with real tensors; None when there is something that cannot be real."""
     total = 0
     for leaf in leaves((given, result)):
@@ -177,21 +205,24 @@ def _real(given: object, size_of: SizeOf, fill: int, result: object) -> Any:
             total = max(total, leaf)  # it may be a size
         elif isinstance(leaf, torch.SymFloat | torch.SymBool):
             return None
-    return _made(given, size_of, fill) if total <= _LARGEST else None
+    return _made(given, size_of, fill, dtypes) if total <= _LARGEST else None
 
 
-def _made(value: object, size_of: SizeOf, fill: int) -> object:
+def _made(value: object, size_of: SizeOf, fill: int, dtypes: Dtypes) -> object:
     if isinstance(value, torch.Tensor):
-        return torch.full([size_of(size) for size in value.shape], fill, dtype=value.dtype)
+        dtype = dtypes.get(value.dtype, value.dtype)
+        return torch.full([size_of(size) for size in value.shape], fill, dtype=dtype)
     if isinstance(value, torch.SymInt):
         return size_of(cast(int, value))
     if isinstance(value, list | tuple):
         items = cast("list[object]", value)
-        made = [_made(item, size_of, fill) for item in items]
+        made = [_made(item, size_of, fill, dtypes) for item in items]
         return made if isinstance(value, list) else tuple(made)
     if isinstance(value, dict):
         named = cast("dict[str, object]", value)
         return {
-            name: _made(item, size_of, fill) for name, item in named.items() if name != "pin_memory"
+            name: _made(item, size_of, fill, dtypes)
+            for name, item in named.items()
+            if name != "pin_memory"
         }
     return torch.device("cpu") if isinstance(value, torch.device) else value

@@ -101,7 +101,7 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--limit", type=int, default=None, help="only so many mutants, in order")
     parser.add_argument("--skip", type=int, default=0, help="leave out the first, in order (0)")
-    parser.add_argument("--cases", type=int, default=3, help="traced engines a mutant, at most (3)")
+    parser.add_argument("--cases", type=int, default=4, help="traced engines a mutant, at most (4)")
     parser.add_argument("--minutes", type=float, default=600.0, help="stop starting mutants then")
     parser.add_argument(
         "--state", type=Path, default=_HERE / "state.jsonl", help="what was run (state.jsonl)"

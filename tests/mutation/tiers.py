@@ -49,8 +49,8 @@ def lint(root: Path) -> list[str]:
 def cases() -> Mapping[str, Any]:
     """The traced engines, by the engine of the load run that runs the same lines.
 
-    Those with the most names come first, and the two trees that differ most: of two levels and of
-    three. Small numbers keep the loops short.
+    Those that differ most come first: a tree of two levels and one of three, chosen and drawn, a
+    chain. Small numbers keep the loops short.
     """
     from tests.unit.engine.traced import Case
 
@@ -65,11 +65,11 @@ def cases() -> Mapping[str, Any]:
         ),
         "eagle": Case(algorithm="eagle", topk=2),
         "eagle3 drawn": Case(algorithm="eagle3", topk=2, drafting="drawn", layers=1, hints=short),
-        "eagle3 chain": Case(algorithm="eagle3", drafting="drawn", layers=1, hints=short),
-        "ngram": Case(algorithm="ngram", penalties=True, narrow=False),
         "standalone chain": Case(
             algorithm="standalone", drafting="drawn", graphs=True, hints={**short, "padded_bs": 6}
         ),
+        "ngram": Case(algorithm="ngram", penalties=True, narrow=False),
+        "eagle3 chain": Case(algorithm="eagle3", drafting="drawn", layers=1, hints=short),
         "none": Case(algorithm="none"),
     }
 

@@ -27,7 +27,12 @@ def _counts_of_two_axes(t: Trace) -> object:
     return torch.bincount(t.tensor("bs topk", torch.int64), minlength=7)
 
 
-@pytest.mark.parametrize("run", [_index_of_two_axes, _counts_of_two_axes])
+def _counts_of_no_history(t: Trace) -> object:
+    """Without a dtype a list of no tokens is one of floats."""
+    return torch.bincount(torch.tensor([]), minlength=t.size("target_vocab"))
+
+
+@pytest.mark.parametrize("run", [_index_of_two_axes, _counts_of_two_axes, _counts_of_no_history])
 def test_what_the_real_kernel_refuses_is_found(run: Run) -> None:
     report = _traced(run)
     assert [finding.code for finding in report.findings] == ["SHP203"]
