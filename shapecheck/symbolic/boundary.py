@@ -313,7 +313,7 @@ class Boundary:
             return
         where = f"{held.path} of {self.where}"
         wanted = Index(axis, size.expr if isinstance(size, Size) else expression(size), where)
-        other = self._counts_another(wanted, tensor)
+        other = self.indices.another(wanted, tensor, self.domains)
         if other is not None:
             self._refuse_index(held, wanted, f"got {other}", tensor, other)
             return
@@ -325,29 +325,6 @@ class Boundary:
             text = self.recorder.judge.text(reached)
             batch = f" in a batch{said}" if said else ""
             self._refuse_index(held, wanted, f"got an index that reaches {text}{batch}", tensor)
-
-    def _counts_another(self, wanted: Index, tensor: torch.Tensor) -> Index | Ids | None:
-        """What the values count instead of `wanted`, if that is sure."""
-        found = self.indices.of(tensor)
-        if found is not None:
-            fixed = found.is_fixed or wanted.is_fixed
-            if found.axis == wanted.axis or not fixed or self._are_vocabularies(found, wanted):
-                return None
-            sizes = (Size(one.size, self.recorder) for one in (found, wanted))
-            return None if next(sizes) == next(sizes) else found
-        tag = self.domains.of(tensor)
-        if not isinstance(tag, Ids) or not self.recorder.parties.is_model(tag.name):
-            return None
-        if self.indices.is_laid_out(tensor) or self.indices.is_part(tensor):
-            return None
-        along = wanted.axis.as_symbol()
-        own = along is not None and self.recorder.parties.is_model(along)
-        return None if own or not wanted.is_fixed else tag
-
-    def _are_vocabularies(self, left: Index, right: Index) -> bool:
-        """Whether both are ids of a model: which of them meet is for the domains to say."""
-        names = left.axis.as_symbol(), right.axis.as_symbol()
-        return all(name is not None and self.recorder.parties.is_model(name) for name in names)
 
     def _refuse_index(
         self,

@@ -42,8 +42,8 @@ from shapecheck.symbolic.index_operators import (
     WRITES,
     ZEROS,
     is_cut,
-    slice_of,
 )
+from shapecheck.symbolic.joins import Joins
 from shapecheck.symbolic.operands import tensors
 from shapecheck.symbolic.reach import Arithmetic, Reach, Witness
 from shapecheck.symbolic.shape_env import Operator, expression, storage_key, written
@@ -61,16 +61,6 @@ _PART = "_shapecheck_part"
 _LAID_OUT = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Join:
-    """A memory that parts were joined in: along which axis, and where each of them is."""
-
-    axis: int
-    layout: tuple[list[Expression], list[Expression]]
-    places: tuple[tuple[Expression, Expression, Reach | None], ...]
-    writes: int
-
-
 @dataclass(slots=True)
 class Bounds:
     """What every integer tensor of one trace reaches, by memory."""
@@ -80,8 +70,7 @@ class Bounds:
     # Where the values come from: what shares none of them is independent.
     _sources: dict[int, frozenset[int]] = field(default_factory=dict[int, "frozenset[int]"])
     _writes: Counter[int] = field(default_factory=Counter[int])
-    # The parts that a join was made of: its axis, where each begins and ends, what it has.
-    _joins: dict[int, Join] = field(default_factory=dict[int, "Join"])
+    _joins: Joins = field(default_factory=Joins)
     # Memory in which some positions hold something else: the largest may never be there.
     _masked: set[int] = field(default_factory=set[int])
     # Comparisons that were looked at, and whether they all come out the same for one row.
@@ -142,7 +131,7 @@ class Bounds:
         for one in elsewhere:
             self._overwrite(one, sources)
         if packet is _aten.cat and made:
-            self._join(args, made[0])
+            self._joins.remember(args, made[0], self.of, self._writes[storage_key(made[0])[0]])
         for one in made:
             if any(one is other for other in elsewhere):
                 continue
@@ -251,44 +240,15 @@ class Bounds:
         )
         return reaches.chosen([arm for arm in free if arm is not None])
 
-    def _join(self, args: tuple[Any, ...], made: torch.Tensor) -> None:
-        """Remember where the parts of a join stand in it."""
-        parts, *given = args
-        axis = (given[0] if given else 0) % max(made.dim(), 1)
-        places: list[tuple[Expression, Expression, Reach | None]] = []
-        start: Expression = sympy.Integer(0)
-        for part in parts:
-            if part.dim() != made.dim():
-                return  # an empty one of another rank takes no place
-            end = start + expression(part.shape[axis])
-            places.append((start, end, self.of(part)))
-            start = end
-        key, storage = storage_key(made)
-        self._alive[key] = storage
-        self._joins[key] = Join(axis, _layout(made), tuple(places), self._writes[key])
-
-    def _joined_part(self, args: tuple[Any, ...]) -> Reach | None:
-        """What a slice of a join has when it is exactly one of its parts."""
-        base = args[0]
-        key = storage_key(base)[0]
-        join = self._joins.get(key)
-        if join is None or join.writes != self._writes[key] or join.layout != _layout(base):
-            return None
-        taken = slice_of(args)
-        if getattr(base, _PART, None) is not None or taken is None or taken.axis != join.axis:
-            return None
-        for begins, ends, found in join.places:
-            if found is not None and (taken.first, taken.last) == (begins, ends):
-                return found
-        return None
-
     def _view(self, packet: object, args: tuple[Any, ...], made: Sequence[torch.Tensor]) -> None:
         base = args[0]
         cut = is_cut(packet, args)
         if not cut and getattr(base, _PART, None) is None:
             return  # all of the memory: it is kept by memory
         found = self.of(base)
-        whole = self._joined_part(args) if packet is _aten.slice else None
+        whole: Reach | None = None
+        if packet is _aten.slice and getattr(base, _PART, None) is None:
+            whole = self._joins.part(args, self._writes[storage_key(base)[0]])
         for one in made:
             part = whole or found
             if cut:
@@ -434,10 +394,6 @@ def _range(args: tuple[Any, ...]) -> Reach | None:
         return None
     start, end = (limits[0], limits[1]) if len(limits) > 1 else (sympy.Integer(0), limits[0])
     return Reach(witnesses=(Witness(start), Witness(end - 1))).within([end - start])
-
-
-def _layout(tensor: torch.Tensor) -> tuple[list[Expression], list[Expression]]:
-    return _sizes(tensor), [expression(stride) for stride in tensor.stride()]
 
 
 def _number(value: Expression, numbers: Mapping[Expression, Expression]) -> int | None:

@@ -16,6 +16,7 @@ import torch
 
 from shapecheck.dims.parse import Axis
 from shapecheck.dims.vocabulary import lookup
+from shapecheck.symbolic.domains import Domains, Ids
 from shapecheck.symbolic.expressions import Expression
 from shapecheck.symbolic.index_operators import (
     FILLED,
@@ -30,6 +31,7 @@ from shapecheck.symbolic.index_operators import (
 )
 from shapecheck.symbolic.operands import tensors
 from shapecheck.symbolic.shape_env import Operator, storage_key, written
+from shapecheck.symbolic.sizes import Size
 
 if TYPE_CHECKING:
     from shapecheck.symbolic.recorder import Recorder
@@ -95,13 +97,32 @@ class Indices:
         if not self.is_laid_out(tensor):
             self._set(tensor, index)
 
+    def another(self, wanted: Index, tensor: torch.Tensor, domains: Domains) -> Index | Ids | None:
+        """What the values count instead of `wanted`, if that is sure."""
+        found, parties = self.of(tensor), self.recorder.parties
+        if found is not None:
+            fixed = found.is_fixed or wanted.is_fixed
+            # Which ids of two vocabularies meet is for the domains to say.
+            both = all(name is not None for name in map(self._model, (found, wanted)))
+            if found.axis == wanted.axis or both or not fixed:
+                return None
+            sizes = (Size(one.size, self.recorder) for one in (found, wanted))
+            return None if next(sizes) == next(sizes) else found
+        tag = domains.of(tensor)
+        if not isinstance(tag, Ids) or not parties.is_model(tag.name):
+            return None
+        if self.is_laid_out(tensor) or _part(tensor) is not None:
+            return None
+        return tag if wanted.is_fixed and self._model(wanted) is None else None
+
+    def _model(self, index: Index) -> str | None:
+        """The one name of its axis, where that is a model's."""
+        name = index.axis.as_symbol()
+        return name if name is not None and self.recorder.parties.is_model(name) else None
+
     def is_laid_out(self, tensor: torch.Tensor) -> bool:
         """Whether the values are constants or positions that follow from sizes alone."""
         return self._key(tensor) in self._plain
-
-    def is_part(self, tensor: torch.Tensor) -> bool:
-        """Whether the memory holds more than this tensor."""
-        return _part(tensor) is not None
 
     def follow(
         self, func: Operator, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: object
