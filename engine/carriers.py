@@ -236,6 +236,13 @@ class VerifyInput:
         return ((self.next_child < 0) | is_child_BN) & ((self.next_sibling < 0) | is_sibling_BN)
 
     @invariant
+    def every_node_is_linked_once(self) -> Tensor:
+        """Each node but the root is one other's next child or next sibling."""
+        links_BL = torch.cat((self.next_child, self.next_sibling), dim=1)
+        node_N1 = torch.arange(1, self.next_child.shape[1], device=links_BL.device)[:, None]
+        return (links_BL[:, None, :] == node_N1).sum(dim=2) == 1
+
+    @invariant
     def slots_are_distinct(self) -> bool:
         """No slot serves two nodes, of one request or of two."""
         used = self.slots[self.slots != 0]

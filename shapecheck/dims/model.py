@@ -12,6 +12,7 @@ from pydantic import (
     ConfigDict,
     PrivateAttr,
     StrictInt,
+    ValidationError,
     field_serializer,
     field_validator,
 )
@@ -60,6 +61,16 @@ class Dims(BaseModel):
     draft_dtype: str | None = None
 
     _numbers: dict[str, int | None] = PrivateAttr(default_factory=dict[str, "int | None"])
+
+    def __init__(self, /, **fields: Any) -> None:
+        """Raises ShapeContractError (SHP201) for what is no size and no dtype's name."""
+        try:
+            super().__init__(**fields)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            place = ".".join(map(str, first["loc"]))
+            name = next((str(one) for one in first["loc"] if lookup(str(one))), place)
+            raise _refusal(f"Dims: {place}: {first['msg']}", name, first["input"]) from None
 
     @field_validator("sizes")
     @classmethod

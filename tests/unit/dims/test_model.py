@@ -87,8 +87,22 @@ def test_a_copy_with_changes_is_checked_and_has_its_own_numbers(dims: Dims) -> N
     deep = dims.model_copy(update={"target_dtype": "float64"}, deep=True)
     assert (deep.target_dtype, dims.target_dtype) == ("float64", "float32")
     assert dims.model_copy() == dims
-    with pytest.raises(ValidationError, match="not in the vocabulary"):
+    with pytest.raises(ShapeContractError, match="not in the vocabulary"):
         dims.model_copy(update={"sizes": {"nothing": Size(value=1, owner=Owner.DRAFT, origin="")}})
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"target_dtype": {}}, "Dims: target_dtype: .*string"),
+        ({"draft_dtype": 3}, "Dims: draft_dtype: .*string"),
+        ({"sizes": {"topk": {"value": -1, "owner": "draft", "origin": ""}}}, "Dims: sizes.topk"),
+        ({"rank": 1}, "Dims: rank"),
+    ],
+)
+def test_what_is_no_size_is_a_broken_contract(fields: dict[str, object], said: str) -> None:
+    with pytest.raises(ShapeContractError, match=f"(?s)SHP201 {said}"):
+        Dims(**{"sizes": {}, **fields})
 
 
 def test_a_subclass_stays_one_through_copies(dims: Dims) -> None:

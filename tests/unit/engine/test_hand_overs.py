@@ -46,6 +46,16 @@ def test_links_of_a_tree_follow_its_mask() -> None:
     tree.check(dims)
 
 
+@pytest.mark.parametrize(("field", "node"), [("next_child", 1), ("next_sibling", 1)])
+def test_a_node_that_nothing_links_to_is_refused(field: str, node: int) -> None:
+    """A sibling left out of the walk would never be judged, and the law no longer be kept."""
+    tree = _tree()
+    links = getattr(tree, field).clone()
+    links[0, node] = -1
+    with pytest.raises(ShapeContractError, match=r"(?s)SHP206 .*every_node_is_linked_once"):
+        replace(tree, **{field: links}).check(_dims(num_steps=3))
+
+
 @pytest.mark.parametrize("field", ["next_child", "next_sibling"])
 @pytest.mark.parametrize("link", [(0, 3), (2, 3)])
 def test_a_link_to_a_node_that_is_no_child_or_sibling_is_refused(
@@ -54,7 +64,9 @@ def test_a_link_to_a_node_that_is_no_child_or_sibling_is_refused(
     tree, (node, other) = _tree(), link
     links = getattr(tree, field).clone()
     links[0, node] = other
-    with pytest.raises(ShapeContractError, match=r"(?s)SHP206 .*links_follow_the_mask"):
+    with pytest.raises(
+        ShapeContractError, match=r"(?s)SHP206 .*(links_follow_the_mask|every_node_is_linked_once)"
+    ):
         replace(tree, **{field: links}).check(_dims(num_steps=3))
 
 
