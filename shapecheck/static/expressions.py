@@ -10,6 +10,7 @@ from shapecheck.dims.expr import Poly
 from shapecheck.static.arms import note_arms
 from shapecheck.static.attributes import read_attribute
 from shapecheck.static.calls import evaluate_call
+from shapecheck.static.compact import of_both
 from shapecheck.static.contracts.sizes import size_by_key
 from shapecheck.static.counts import rows_of_tensor
 from shapecheck.static.extent import manageable
@@ -343,25 +344,27 @@ def _lambda(frame: Frame, node: ast.Lambda) -> Value:
     return UNKNOWN
 
 
-_HANDLERS: dict[type[ast.expr], Callable[..., Value]] = {
-    ast.Name: _name,
-    ast.Constant: _constant,
-    ast.Tuple: _sequence,
-    ast.List: _sequence,
-    ast.Dict: _dict,
-    ast.Attribute: _attribute,
-    ast.Call: evaluate_call,
-    ast.IfExp: _conditional,
-    ast.BoolOp: _boolean,
-    ast.BinOp: _binary,
-    ast.Compare: _compare,
-    ast.UnaryOp: _unary,
-    ast.Subscript: _subscript,
-    ast.NamedExpr: _named,
-    ast.ListComp: _comprehension,
-    ast.SetComp: _comprehension,
-    ast.GeneratorExp: _comprehension,
-    ast.Await: _await,
-    ast.Lambda: _lambda,
-    ast.Yield: _yield,
-}
+_HANDLERS: dict[type[ast.expr], Callable[..., Value]] = of_both(
+    {
+        ast.Name: _name,
+        ast.Constant: _constant,
+        ast.Tuple: _sequence,
+        ast.List: _sequence,
+        ast.Dict: _dict,
+        ast.Attribute: _attribute,
+        ast.Call: evaluate_call,
+        ast.IfExp: _conditional,
+        ast.BoolOp: _boolean,
+        ast.BinOp: _binary,
+        ast.Compare: _compare,
+        ast.UnaryOp: _unary,
+        ast.Subscript: _subscript,
+        ast.NamedExpr: _named,
+        ast.ListComp: _comprehension,
+        ast.SetComp: _comprehension,
+        ast.GeneratorExp: _comprehension,
+        ast.Await: _await,
+        ast.Lambda: _lambda,
+        ast.Yield: _yield,
+    }
+)

@@ -11,6 +11,7 @@ from typing import cast
 
 from shapecheck.diagnostics.model import Diagnostic, Span
 from shapecheck.static.blocks import Block, cut
+from shapecheck.static.compact import compacted
 from shapecheck.static.crash import internal_error
 from shapecheck.static.folders import Folders
 from shapecheck.static.index import (
@@ -65,7 +66,7 @@ class Project:
             facts = None if whole else _index_lazily(source, name, is_package=is_package)
             if facts is None:
                 facts = index_module(
-                    parse_source(source),
+                    compacted(parse_source(source)),
                     name=name,
                     path=source.path,
                     is_package=is_package,
@@ -122,7 +123,8 @@ class Project:
         del module.bindings[name]
         try:
             text = "\n" * binding.before + binding.text
-            index_definition(parse_source(Source(path=module.path, text=text)), module)
+            tree = compacted(parse_source(Source(path=module.path, text=text)))
+            index_definition(tree, module)
         except (UnreadableFileError, RecursionError) as error:
             fault = error if isinstance(error, UnreadableFileError) else _too_deep(module.path)
             self.unreadable.setdefault(module.path, fault.diagnostic)
@@ -270,7 +272,7 @@ def _index_lazily(source: Source, name: str, *, is_package: bool) -> ModuleFacts
         return None
     module = ModuleFacts(name, source.path, is_package, source.lines)
     try:
-        rest = parse_source(Source(path=source.path, text=blocks.rest))
+        rest = compacted(parse_source(Source(path=source.path, text=blocks.rest)))
         imports = parse_source(Source(path=source.path, text=blocks.imports))
     except UnreadableFileError:
         return None

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 
 from shapecheck.static.arms import name_arms
+from shapecheck.static.compact import of_both
 from shapecheck.static.contracts.keeping import keep_result
 from shapecheck.static.expressions import bind_element, evaluate
 from shapecheck.static.guards import Guard
@@ -341,25 +342,27 @@ def _join_env(
     return result
 
 
-_HANDLERS: dict[type[ast.stmt], Callable[..., None]] = {
-    ast.Expr: _expression,
-    ast.Assign: _assign,
-    ast.AnnAssign: _annotated,
-    ast.AugAssign: _augmented,
-    ast.If: _if,
-    ast.For: _loop,
-    ast.AsyncFor: _loop,
-    ast.While: _loop,
-    ast.With: _with,
-    ast.AsyncWith: _with,
-    ast.Try: _try,
-    ast.TryStar: _try,
-    ast.Match: _match,
-    ast.Return: _return,
-    ast.Raise: _raise,
-    ast.Assert: _assert,
-    ast.FunctionDef: _function,
-    ast.AsyncFunctionDef: _function,
-    ast.ClassDef: _class,
-    ast.Delete: _delete,
-}
+_HANDLERS: dict[type[ast.stmt], Callable[..., None]] = of_both(
+    {
+        ast.Expr: _expression,
+        ast.Assign: _assign,
+        ast.AnnAssign: _annotated,
+        ast.AugAssign: _augmented,
+        ast.If: _if,
+        ast.For: _loop,
+        ast.AsyncFor: _loop,
+        ast.While: _loop,
+        ast.With: _with,
+        ast.AsyncWith: _with,
+        ast.Try: _try,
+        ast.TryStar: _try,
+        ast.Match: _match,
+        ast.Return: _return,
+        ast.Raise: _raise,
+        ast.Assert: _assert,
+        ast.FunctionDef: _function,
+        ast.AsyncFunctionDef: _function,
+        ast.ClassDef: _class,
+        ast.Delete: _delete,
+    }
+)
