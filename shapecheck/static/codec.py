@@ -11,7 +11,7 @@ import io
 import pickle
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import TypeGuard, cast
+from typing import Any, TypeGuard
 
 from shapecheck.diagnostics.model import Note, Span
 from shapecheck.dims.expr import Poly
@@ -32,7 +32,6 @@ FACTS: tuple[type, ...] = (
     *(one for one in vars(facts).values() if _is_made_in(one, facts.__name__)),
 )
 Move = Callable[[str, int], int]  # a path and a line to where it is now; KeyError: nowhere
-_Place = tuple[str, int, int]
 
 
 class CodecError(Exception):
@@ -40,10 +39,20 @@ class CodecError(Exception):
 
 
 class _Writer(pickle.Pickler):
-    def persistent_id(self, obj: object) -> tuple[()] | _Place | None:
+    def reducer_override(self, obj: object) -> Any:
+        """What makes this object again; asked for what is no number, text or container."""
         if isinstance(obj, Span):
-            return obj.path, obj.line, obj.column
-        return () if isinstance(obj, ast.AST) else None
+            return place, (obj.path, obj.line, obj.column)
+        return (nothing, ()) if isinstance(obj, ast.AST) else NotImplemented
+
+
+def place(path: str, line: int, column: int) -> Span:
+    """A place as it is written; whoever reads it moves it."""
+    return Span(path=path, line=line, column=column)
+
+
+def nothing() -> None:
+    """What is written for syntax."""
 
 
 class _Reader(pickle.Unpickler):
@@ -52,13 +61,12 @@ class _Reader(pickle.Unpickler):
         self._move = move
         self._classes = _by_name(classes)
 
-    def persistent_load(self, pid: object) -> Span | None:
-        if not pid:
-            return None
-        path, line, column = cast("_Place", pid)
+    def _moved(self, path: str, line: int, column: int) -> Span:
         return Span(path=path, line=self._move(path, line), column=column)
 
-    def find_class(self, module_name: str, global_name: str) -> type:
+    def find_class(self, module_name: str, global_name: str) -> Callable[..., object]:
+        if module_name == __name__:
+            return self._moved if global_name == "place" else nothing
         known = self._classes.get((module_name, global_name))
         if known is None:
             raise CodecError(f"{module_name}.{global_name} is no plain data")

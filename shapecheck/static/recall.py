@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import cast
@@ -13,7 +14,7 @@ from shapecheck.diagnostics.model import Span
 from shapecheck.static.codec import FACTS, CodecError, decode
 from shapecheck.static.index import ClassFacts, FunctionFacts
 from shapecheck.static.machine import Machine
-from shapecheck.static.states import FieldState, Kept, Named, Rests
+from shapecheck.static.states import FieldState, Kept, Named, Rests, refer
 from shapecheck.static.symbols import Ownership
 from shapecheck.static.unions import join
 from shapecheck.static.units import Birth, Giver, UnitKey, is_inside
@@ -35,6 +36,7 @@ from shapecheck.static.values import (
 
 _HOLDERS = (ClassValue, External, FunctionValue, Instance, Items, Layer, Mapping, ModuleValue)
 _CLASSES = (*FACTS, *_HOLDERS, Partial, Sequence, Shape)
+_REFER = refer.__module__, refer.__name__
 _BY_NAME = {(one.__module__, one.__name__): one for one in _CLASSES}
 
 
@@ -193,23 +195,22 @@ class _Reader(pickle.Unpickler):
         except Exception as error:  # as in `decode`
             raise RecallError(str(error)) from error
 
-    def persistent_load(self, pid: object) -> object:
-        parts = cast("tuple[object, ...]", pid)
+    def _found(self, *parts: object) -> object:
         match parts:
-            case ():
-                return None
-            case (int(number),):
+            case ("object", int(number)):
                 return self._recalled.ref(number)
-            case (str(module), str(name)):
+            case ("class", str(module), str(name)):
                 return self._recalled.class_of((module, name))
-            case (str(path), int(line), int(column)):
+            case ("place", str(path), int(line), int(column)):
                 return self._recalled.moved(Span(path=path, line=line, column=column))
-            case (str(module), str(cls), str(name), _):
+            case ("function", str(module), str(cls), str(name)):
                 return self._recalled.function_of(module, cls, name)
             case _:
                 raise CodecError("an unknown reference")
 
-    def find_class(self, module_name: str, global_name: str) -> type:
+    def find_class(self, module_name: str, global_name: str) -> Callable[..., object]:
+        if (module_name, global_name) == _REFER:
+            return self._found
         known = _BY_NAME.get((module_name, global_name))
         if known is None:
             raise CodecError(f"{module_name}.{global_name} is no value")

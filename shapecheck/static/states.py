@@ -11,6 +11,7 @@ import pickle
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from shapecheck.diagnostics.model import Span
 from shapecheck.static.codec import encode
@@ -143,32 +144,32 @@ class _Writer(pickle.Pickler):
         super().__init__(stream, pickle.HIGHEST_PROTOCOL)
         self._number = number
 
-    def persistent_id(self, obj: object) -> tuple[object, ...] | None:
-        if type(obj) not in _APART:
-            return None
+    def reducer_override(self, obj: object) -> Any:
+        """What names this object to a later run; asked for what is no number, text or tuple."""
         if isinstance(obj, Span):
-            return obj.path, obj.line, obj.column
+            return refer, ("place", obj.path, obj.line, obj.column)
         if isinstance(obj, ObjectRef):
-            return (self._number(obj),)
+            return refer, ("object", self._number(obj))
         if isinstance(obj, ClassFacts):
-            return class_name(obj)
+            return refer, ("class", *class_name(obj))
         if isinstance(obj, FunctionFacts):
-            return _function_name(obj)
+            return refer, ("function", *_function_name(obj))
         if isinstance(obj, FunctionValue) and obj.scope is not None:
             raise _Unkept
-        return None
+        return NotImplemented
 
 
-# Asked for every object of every value: one look-up says that most are written as they are.
-_APART = frozenset((Span, ObjectRef, ClassFacts, FunctionFacts, FunctionValue))
+def refer(kind: str, *names: object) -> object:
+    """What is written for an object that a later run finds by names: it puts itself here."""
+    raise TypeError(f"{kind} {names} is only to be read by a later run")
 
 
-def _function_name(function: FunctionFacts) -> tuple[object, ...]:
+def _function_name(function: FunctionFacts) -> tuple[str, str, str]:
     cls, name = function.cls, function.name
     if cls is None:
         if function.module.bindings.get(name) is not function:
             raise _Unkept
-        return function.module.name, "", name, "function"
+        return function.module.name, "", name
     if cls.methods.get(name) is not function:
         raise _Unkept
-    return (*class_name(cls), name, "function")
+    return (*class_name(cls), name)
