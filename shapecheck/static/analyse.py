@@ -23,7 +23,7 @@ from shapecheck.static.functions import call_function, parameter_value
 from shapecheck.static.graph_keys import key_formulae, may_hold_keys
 from shapecheck.static.heap import Heap
 from shapecheck.static.index import ClassFacts, FunctionFacts
-from shapecheck.static.indices import unused_indices
+from shapecheck.static.indices import may_measure_index, unused_indices
 from shapecheck.static.loader import Source, split_lines
 from shapecheck.static.machine import ROOT_BUDGET, Frame, Machine, State, unit_of
 from shapecheck.static.named import name_owner
@@ -141,7 +141,7 @@ def _analyse(job: Job, progress: Progress) -> Analysis:
     project = Project(entries.root, unreadable=dict(entries.unreadable))
     promises = Promises.of(packs)
     is_root = root_test(promises)
-    roots: list[FunctionFacts] = []
+    roots: list[tuple[FunctionFacts, bool]] = []
     crashes = project.crashes
     mine = {source.path for _, source in job.part}
     told = [
@@ -160,19 +160,21 @@ def _analyse(job: Job, progress: Progress) -> Analysis:
             continue
         if facts is not None and source.path in mine:
             text = split_lines(source.text)
-            roots += [one for one in facts.functions if is_root(_segment(one, text))]
+            texts = ((one, _segment(one, text)) for one in facts.functions)
+            roots += [(one, may_measure_index(own)) for one, own in texts if is_root(own)]
     machine = Machine(project, run_body, run_root, evaluate, call_function)
     machine.promises = promises
     if job.state is not None:
         recall(machine, job.state)
-    for done, function in enumerate(roots):
+    for done, (function, measures) in enumerate(roots):
         progress(done, len(roots))
         try:
             unit = unit_of(function, function.cls)
             if only is not None and unit not in only:
                 continue
-            found = machine.segment(unit).unused_indices
-            found |= {fact.span: fact for fact in unused_indices(function)}
+            if measures:
+                found = machine.segment(unit).unused_indices
+                found |= {fact.span: fact for fact in unused_indices(function)}
             run_root(machine, function, function.cls)
         except RecallError:
             raise

@@ -16,6 +16,17 @@ _INDEX_NAME = re.compile(
 )
 
 
+# The name of an index that is measured, in `len(index)` and `index.shape[0]`.
+_MEASURED = re.compile(
+    r"(?:indices|indexes|index|idx|idxs|keep|kept|selected|perm|permutation)[\s\\]*[).,#]"
+)
+
+
+def may_measure_index(text: str) -> bool:
+    """Whether the text of a function can hold what `unused_indices` looks for."""
+    return _MEASURED.search(text) is not None
+
+
 def unused_indices(function: FunctionFacts) -> Iterator[UnusedIndex]:
     """Every `x[:len(index)]` of a function that uses nothing of `index` but its length.
 
