@@ -24,7 +24,7 @@ def note_arms(frame: Frame, node: ast.IfExp) -> None:
     if len(modes) < len(test.values) or _is_made_for(frame, modes):
         return
     for divided, whole in ((node.body, node.orelse), (node.orelse, node.body)):
-        if not (isinstance(divided, ast.BinOp) and isinstance(divided.op, ast.FloorDiv | ast.Div)):
+        if not (isinstance(divided, ast.BinOp) and isinstance(divided.op, (ast.FloorDiv, ast.Div))):
             continue
         name = last_name(divided.right)
         if not (unit_of_name(name)[0] in WIDTHS or _WIDTH_NAME.search(name)):

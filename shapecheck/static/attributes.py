@@ -60,18 +60,18 @@ def read_named(frame: Frame, base: Value, attribute: str, node: ast.expr) -> Val
 def _read(frame: Frame, base: Plain, attribute: str, node: ast.expr) -> Value:
     if isinstance(base, Instance):
         return _read_field(frame, base.ref, attribute, node)
+    if isinstance(base, Unknown):
+        return _read_unknown(frame, base, attribute, node)
+    if isinstance(base, External):
+        return External(f"{base.name}.{attribute}", base.receiver)
+    if isinstance(base, Tensor):
+        return _read_tensor(base, attribute)
     if isinstance(base, ModuleValue):
         module = frame.machine.project.module(base.name)
         found = frame.machine.project.resolve(module, attribute) if module else None
         return resolved_value(frame, found, attribute)
-    if isinstance(base, External):
-        return External(f"{base.name}.{attribute}", base.receiver)
     if isinstance(base, ClassValue):
         return _read_class(frame, base.cls, attribute)
-    if isinstance(base, Tensor):
-        return _read_tensor(base, attribute)
-    if isinstance(base, Unknown):
-        return _read_unknown(frame, base, attribute, node)
     return External(f".{attribute}", base)
 
 

@@ -109,7 +109,7 @@ def _next(frame: Frame, given: Value, node: ast.expr) -> Value:
             if isinstance(test, ast.Compare) and len(test.ops) == 1:
                 ends = (test.left, test.comparators[0])
                 low, high = ends if isinstance(test.ops[0], ast.LtE) else reversed(ends)
-                is_up = isinstance(test.ops[0], ast.LtE | ast.GtE)
+                is_up = isinstance(test.ops[0], (ast.LtE, ast.GtE))
                 if is_up and ast.dump(high) == ast.dump(name):
                     return lift(_rounded, frame.machine.evaluate(frame, low))
     return lift(lambda one: any_item(one) if isinstance(one, Items) else UNKNOWN, given)
@@ -131,4 +131,4 @@ def _as_sequence(value: Plain) -> Value:
         if value.tensor.dims is None:
             return UNKNOWN
         return Sequence(tuple(axis or UNKNOWN for axis in value.tensor.dims))
-    return value if isinstance(value, Sequence | Items) else UNKNOWN
+    return value if isinstance(value, (Sequence, Items)) else UNKNOWN

@@ -7,10 +7,10 @@ import ast
 from shapecheck.static.builtin import call_builtin
 from shapecheck.static.contracts.sizes import size_by_key
 from shapecheck.static.functions import Arguments, Keywords, call_function
-from shapecheck.static.getters import read_getter
+from shapecheck.static.getters import GET, read_getter
 from shapecheck.static.heap import Heap, join_heaps
 from shapecheck.static.kernel_pairs import note_pairs
-from shapecheck.static.lists import grow_list
+from shapecheck.static.lists import CHANGES, grow_list
 from shapecheck.static.machine import Frame
 from shapecheck.static.objects import construct
 from shapecheck.static.operators.apply import apply
@@ -85,12 +85,15 @@ def evaluate_call(frame: Frame, node: ast.Call) -> Value:
             keywords[keyword.arg] = value
     given = tuple(arguments)
     note_pairs(frame, given, keywords, node)
-    if isinstance(node.func, ast.Attribute) and node.func.attr == "register_buffer":
-        _register(frame, evaluate(frame, node.func.value), given, keywords, node)
-    if grow_list(frame, node, given):
+    method = node.func
+    if not isinstance(method, ast.Attribute):
+        return _call_any(frame, callee, given, keywords, node, complete=complete)
+    if method.attr == "register_buffer":
+        _register(frame, evaluate(frame, method.value), given, keywords, node)
+    if method.attr in CHANGES and grow_list(frame, node, method, given):
         return UNKNOWN
     made = _call_any(frame, callee, given, keywords, node, complete=complete)
-    return read_getter(frame, node, made)
+    return read_getter(frame, node, method, made) if method.attr.startswith(GET) else made
 
 
 def _call_any(
@@ -150,6 +153,10 @@ def _call(
     *,
     complete: bool,
 ) -> Value:
+    if isinstance(callee, External):
+        made = _external(frame, callee, arguments, keywords, node)
+        # Behind a star whose length is not known there may be more axes.
+        return made if complete else lift(_of_unknown_shape, made)
     if isinstance(callee, FunctionValue):
         return call_function(
             frame, callee.function, callee.receiver, arguments, keywords, node, scope=callee.scope
@@ -167,10 +174,6 @@ def _call(
         return combine(
             lambda given: call_layer(frame, callee, given[0], node), *inputs, under=frame.guards
         )
-    if isinstance(callee, External):
-        made = _external(frame, callee, arguments, keywords, node)
-        # Behind a star whose length is not known there may be more axes.
-        return made if complete else lift(_of_unknown_shape, made)
     if isinstance(callee, Unknown):
         name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
         if callee.owned is not None and (is_model_call(name) or not name):

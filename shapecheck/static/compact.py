@@ -16,6 +16,7 @@ T = TypeVar("T")
 
 _PLACE = ("lineno", "col_offset")
 _ENDS = {"end_lineno", "end_col_offset"}
+_ENDS_OF_STATEMENTS = {"end_col_offset"}
 # Nearly always None, as the class says: what is set nevertheless goes where Python puts it.
 _RARE = {"kind", "type_comment"}
 
@@ -33,41 +34,42 @@ def _is_made(kind: object) -> bool:
     return isinstance(kind, type) and issubclass(kind, ast.AST) and bool(kind._fields)
 
 
-_COMPACT: dict[type[ast.AST], type[ast.AST]] = {
+_COMPACT: dict[type, type[ast.AST]] = {
     kind: _compact_class(kind) for kind in vars(ast).values() if _is_made(kind)
 }
 
 
 def compacted(root: N) -> N:
     """The tree in compact nodes; the old one is used up."""
-    made = _empty(root)
-    waiting: list[tuple[ast.AST, ast.AST]] = [(root, made)]
+    made = _empty(root) or root
+    waiting: list[tuple[object, ast.AST]] = [(root, made)]
     numbers: dict[object, object] = {}  # a line is a number of its own in every node otherwise
     while waiting:
         node, copy = waiting.pop()
-        is_statement = isinstance(node, ast.stmt)
+        left_out = _ENDS_OF_STATEMENTS if isinstance(copy, ast.stmt) else _ENDS
         for name, value in vars(node).items():
-            kept = value
-            if name == "lineno" or (is_statement and name == "end_lineno"):
-                kept = numbers.setdefault(value, value)
-            elif name in _ENDS or (value is None and name in _RARE):
+            if name in left_out or (value is None and name in _RARE):
                 continue
+            kept: object = value
+            if type(value) is int:
+                kept = numbers.setdefault(value, value)
             elif type(value) is list:
                 items = cast("list[object]", value)
                 for index, item in enumerate(items):
-                    if type(item) in _COMPACT:
-                        items[index] = small = _empty(cast("ast.AST", item))
-                        waiting.append((cast("ast.AST", item), small))
-            elif isinstance(value, ast.AST) and type(value) in _COMPACT:
-                kept = _empty(value)
-                waiting.append((value, kept))
+                    small = _empty(item)
+                    if small is not None:
+                        items[index] = small
+                        waiting.append((item, small))
+            elif (small := _empty(value)) is not None:
+                kept = small
+                waiting.append((value, small))
             setattr(copy, name, kept)
     return cast("N", made)
 
 
-def _empty(node: ast.AST) -> ast.AST:
-    kind = _COMPACT[type(node)]
-    return kind.__new__(kind)
+def _empty(node: object) -> ast.AST | None:
+    kind = _COMPACT.get(type(node))
+    return None if kind is None else kind.__new__(kind)
 
 
 def of_both(handlers: Mapping[type[N], Callable[..., T]]) -> dict[type[N], Callable[..., T]]:

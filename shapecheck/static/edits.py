@@ -98,6 +98,6 @@ def _outline(module: ModuleFacts) -> list[str]:
 def _bound(bound: object) -> str:
     if isinstance(bound, ast.expr):
         return ast.dump(bound)
-    if isinstance(bound, FunctionFacts | ClassFacts):
+    if isinstance(bound, (FunctionFacts, ClassFacts)):
         return bound.name
     return str(bound) if isinstance(bound, Import) else ""

@@ -157,7 +157,7 @@ def _binary_plain(frame: Frame, node: ast.BinOp, left: Plain, right: Plain) -> V
         return broadcast(frame, type(node.op).__name__.lower(), left, right, node)
     if isinstance(left, Sequence) and isinstance(right, Sequence) and isinstance(node.op, ast.Add):
         return manageable(Sequence(left.items + right.items))
-    if isinstance(left, Items) and isinstance(right, Sequence | Items):
+    if isinstance(left, Items) and isinstance(right, (Sequence, Items)):
         return extended(left, right) if isinstance(node.op, ast.Add) else UNKNOWN
     if isinstance(node.op, ast.FloorDiv) and isinstance(left, Size) and isinstance(right, Size):
         _note_division(frame, left, right, node)
@@ -208,7 +208,7 @@ def as_poly(value: Plain) -> SizePoly | None:
 def _compare(frame: Frame, node: ast.Compare) -> Value:
     left = evaluate(frame, node.left)
     rights = [evaluate(frame, comparator) for comparator in node.comparators]
-    if len(rights) == 1 and rights[0] == NONE and isinstance(node.ops[0], ast.Is | ast.IsNot):
+    if len(rights) == 1 and rights[0] == NONE and isinstance(node.ops[0], (ast.Is, ast.IsNot)):
         return _is_none(left, isinstance(node.ops[0], ast.Is))
     if isinstance(left, Tensor) and len(rights) == 1:
         return combine(
@@ -235,7 +235,7 @@ def _unary(frame: Frame, node: ast.UnaryOp) -> Value:
     if isinstance(node.op, ast.Not):
         return Const(not value.value) if _is_bool(value) else UNKNOWN
     if isinstance(node.op, ast.USub) and isinstance(value, Const):
-        return Const(-value.value) if isinstance(value.value, int | float) else UNKNOWN
+        return Const(-value.value) if isinstance(value.value, (int, float)) else UNKNOWN
     return value if isinstance(value, Tensor) else UNKNOWN
 
 

@@ -24,7 +24,7 @@ def manageable(value: Sequence | Items | Mapping) -> Value:
             return UNKNOWN
         if isinstance(one, Sequence):
             parts.extend(one.items)
-        elif isinstance(one, Mapping | Items):
+        elif isinstance(one, (Mapping, Items)):
             parts.extend(one.choices)
         elif isinstance(one, Union):
             parts.extend(plain_values(one))

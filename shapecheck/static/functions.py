@@ -143,7 +143,7 @@ def _holds_object(value: Value) -> bool:
         return any(_holds_object(choice.value) for choice in value.alternatives)
     if isinstance(value, Sequence):
         return any(_holds_object(item) for item in value.items)
-    return isinstance(value, Instance | FunctionValue | Mapping)
+    return isinstance(value, (Instance, FunctionValue, Mapping))
 
 
 def _owner_at_work(receiver: Value | None) -> Ownership | None:
@@ -299,7 +299,7 @@ def passed(frame: Frame, cell: str, value: Value, place: ast.expr, call: ast.exp
 
 def _has_sizes(value: Value) -> bool:
     """Whether `passed` may say more than the value itself."""
-    return isinstance(value, Size | Union)
+    return isinstance(value, (Size, Union))
 
 
 def _sizes_of(value: Value) -> Value:

@@ -9,15 +9,12 @@ from shapecheck.static.machine import Frame
 from shapecheck.static.owners import size_of_name
 from shapecheck.static.values import Size, Unknown, Value, plain_values
 
-_GET = "get_"
+GET = "get_"
 
 
-def read_getter(frame: Frame, node: ast.Call, made: Value) -> Value:
+def read_getter(frame: Frame, node: ast.Call, function: ast.Attribute, made: Value) -> Value:
     """The size that a getter's name states, unless its body said what it returns."""
-    function = node.func
-    if not isinstance(function, ast.Attribute) or not function.attr.startswith(_GET):
-        return made
-    name = function.attr.removeprefix(_GET)
+    name = function.attr.removeprefix(GET)
     if node.args or not size_of_name(name):
         return made
     if not all(isinstance(one, Unknown) for one in plain_values(made)):

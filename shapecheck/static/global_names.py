@@ -55,7 +55,7 @@ def _global_value(frame: Frame, module: ModuleFacts, name: str, node: ast.expr) 
     machine = frame.machine
     if key not in machine.globals:
         machine.globals[key] = UNKNOWN
-        if isinstance(node, ast.Constant | ast.Name | ast.Dict | ast.Tuple | ast.List):
+        if isinstance(node, (ast.Constant, ast.Name, ast.Dict, ast.Tuple, ast.List)):
             inner = Frame(machine, module, None, None, State({}, Heap()), frame.depth + 1)
             machine.globals[key] = machine.evaluate(inner, node)
     return machine.globals[key]

@@ -107,7 +107,7 @@ def _accesses(method: FunctionFacts) -> Iterator[tuple[str, ast.expr, bool]]:
             if not isinstance(node.slice, ast.Slice):
                 yield wording(node.value), node.slice, isinstance(node.ctx, ast.Store)
         elif isinstance(node, ast.Compare) and len(node.ops) == 1 and _of_self(node.comparators[0]):
-            if isinstance(node.ops[0], ast.In | ast.NotIn):
+            if isinstance(node.ops[0], (ast.In, ast.NotIn)):
                 yield wording(node.comparators[0]), node.left, False
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
             name, holder = node.func.attr, node.func.value
@@ -127,7 +127,7 @@ def _assigned(method: FunctionFacts) -> dict[str, ast.expr]:
         targets: list[ast.expr] = []
         if isinstance(statement, ast.Assign):
             targets = statement.targets
-        elif isinstance(statement, ast.AnnAssign | ast.AugAssign | ast.For):
+        elif isinstance(statement, (ast.AnnAssign, ast.AugAssign, ast.For)):
             targets = [statement.target]
         for target in targets:
             for one in walk(target):
@@ -169,7 +169,7 @@ def _inlined(node: ast.expr, values: dict[str, ast.expr]) -> ast.expr:
         if not (isinstance(node, ast.Name) and node.id in values):
             break
         given = values[node.id]
-        if not isinstance(given, ast.Call | ast.BinOp | ast.Name | ast.Tuple):
+        if not isinstance(given, (ast.Call, ast.BinOp, ast.Name, ast.Tuple)):
             break
         if isinstance(given, ast.Call) and annotation_head(given.func) == "next":
             break

@@ -149,11 +149,11 @@ def _index_block(
     body: list[ast.stmt], module: ModuleFacts, cls: ClassFacts | None, prefix: str
 ) -> None:
     for statement in _flat(body):
-        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
             _index_function(statement, module, cls, prefix)
         elif isinstance(statement, ast.ClassDef):
             _index_class(statement, module, prefix, top=cls is None)
-        elif isinstance(statement, ast.Import | ast.ImportFrom):
+        elif isinstance(statement, (ast.Import, ast.ImportFrom)):
             bind_import(statement, module, module.bindings)
         elif cls is not None:
             _index_field(statement, cls)
@@ -170,7 +170,7 @@ def _flat(body: list[ast.stmt]) -> Iterator[ast.stmt]:
         if isinstance(statement, ast.If):
             yield from _flat(statement.body)
             yield from _flat(statement.orelse)
-        elif isinstance(statement, ast.Try | ast.TryStar):
+        elif isinstance(statement, (ast.Try, ast.TryStar)):
             yield from _flat(statement.body)
             for handler in statement.handlers:
                 yield from _flat(handler.body)
@@ -289,9 +289,9 @@ def _stored_by_name(call: ast.Call, first: str) -> str:
 def _targets(statement: ast.stmt) -> list[ast.expr]:
     if isinstance(statement, ast.Assign):
         return statement.targets
-    if isinstance(statement, ast.AnnAssign | ast.AugAssign | ast.For | ast.AsyncFor):
+    if isinstance(statement, (ast.AnnAssign, ast.AugAssign, ast.For, ast.AsyncFor)):
         return [statement.target]
-    if isinstance(statement, ast.With | ast.AsyncWith):
+    if isinstance(statement, (ast.With, ast.AsyncWith)):
         return [item.optional_vars for item in statement.items if item.optional_vars is not None]
     return []
 
@@ -317,7 +317,7 @@ def _constructs_base(function: ast.expr, first: str, arguments: list[ast.expr]) 
 
 def _imports_in(tree: ast.Module) -> Iterator[ast.Import | ast.ImportFrom]:
     for node in walk_statements(tree.body):
-        if isinstance(node, ast.Import | ast.ImportFrom):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
             yield node
 
 

@@ -31,9 +31,8 @@ def note_pairs(
     frame: Frame, arguments: tuple[Value, ...], keywords: dict[str, Value], node: ast.Call
 ) -> None:
     """Let the total of every argument that holds offsets meet the rows of what it divides."""
-    given = () if any(isinstance(one, ast.Starred) for one in node.args) else node.args
-    names = [last_name(one).lstrip("_") for one in given]
-    if not any(map(_divided, names)) and not any(map(_divided, keywords)):
+    names, tells = _positions(node)
+    if not tells and not any(map(_divided, keywords)):
         return
     named = dict(zip(names, arguments, strict=False)) | keywords
     for name, offsets in named.items():
@@ -43,6 +42,14 @@ def note_pairs(
         for partner in _ROWS.get(divided, (divided, f"{divided}_indices")):
             if partner in named:
                 _meet(frame, offsets, named[partner], node)
+
+
+@lru_cache(maxsize=65536)
+def _positions(node: ast.Call) -> tuple[tuple[str, ...], bool]:
+    """The names of the arguments by position, and whether any of them is one of offsets."""
+    given = () if any(isinstance(one, ast.Starred) for one in node.args) else node.args
+    names = tuple(last_name(one).lstrip("_") for one in given)
+    return names, any(map(_divided, names))
 
 
 @lru_cache(maxsize=65536)

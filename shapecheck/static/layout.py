@@ -61,6 +61,6 @@ def _place(node: ast.AST) -> Place | None:
 
 def _text(node: ast.AST, lines: Sequence[str]) -> str:
     """The text of a function, comments included; empty for any other node."""
-    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return ""
     return "\n".join(lines[node.lineno - 1 : node.end_lineno])

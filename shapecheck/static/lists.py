@@ -22,19 +22,18 @@ from shapecheck.static.values import (
 _PUTS_ONE = {"append", "appendleft", "insert"}
 _PUTS_ALL = {"extend", "extendleft"}
 _MOVES = {"pop", "popleft", "remove", "clear", "sort", "reverse"}
-_CHANGES = frozenset(_PUTS_ONE | _PUTS_ALL | _MOVES)
+CHANGES = frozenset(_PUTS_ONE | _PUTS_ALL | _MOVES)
 
 
-def grow_list(frame: Frame, node: ast.Call, arguments: tuple[Value, ...]) -> bool:
-    """Whether the call changes a list; if so the list is what it is from here on."""
-    function = node.func
-    if not isinstance(function, ast.Attribute) or function.attr not in _CHANGES:
-        return False
+def grow_list(
+    frame: Frame, node: ast.Call, function: ast.Attribute, arguments: tuple[Value, ...]
+) -> bool:
+    """Whether one of `CHANGES` is called on a list; if so the list is what it is from here on."""
     name = function.attr
-    if not isinstance(function.value, ast.Name | ast.Attribute):
+    if not isinstance(function.value, (ast.Name, ast.Attribute)):
         return False
     before = frame.machine.evaluate(frame, function.value)
-    if not any(isinstance(one.value, Sequence | Items) for one in alternatives(before)):
+    if not any(isinstance(one.value, (Sequence, Items)) for one in alternatives(before)):
         return False
     put = () if name in _MOVES else _put(arguments[-1] if arguments else UNKNOWN, name)
     after = lift(lambda one: _grown(one, put), before)
@@ -55,7 +54,7 @@ def _put(given: Value, name: str) -> tuple[Value, ...]:
 
 
 def _grown(plain: Plain, put: tuple[Value, ...]) -> Value:
-    if not isinstance(plain, Sequence | Items):
+    if not isinstance(plain, (Sequence, Items)):
         return plain
     held = plain.items if isinstance(plain, Sequence) else plain.choices
     choices = tuple(dict.fromkeys((*held, *put)))

@@ -32,7 +32,7 @@ def _holder(frame: Frame, node: ast.Attribute) -> str:
 def note_joined(frame: Frame, node: ast.Call) -> None:
     """Remember the fields that are concatenated: there a placeholder meets live rows."""
     given = node.args[0] if node.args else None
-    parts = given.elts if isinstance(given, ast.List | ast.Tuple) else []
+    parts = given.elts if isinstance(given, (ast.List, ast.Tuple)) else []
     fields = [part for part in parts if isinstance(part, ast.Attribute)]
     for part in parts:
         note_ranked(frame, part)

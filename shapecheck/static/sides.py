@@ -17,7 +17,7 @@ _SIDES = ("capture", "replay")
 
 def note_formula(frame: Frame, target: ast.expr, value: Value, node: ast.expr) -> None:
     """Remember what a capture or a replay gives a name; what it may be otherwise as unknown."""
-    if not isinstance(value, Size | Unknown) or isinstance(node, ast.Constant):
+    if not isinstance(value, (Size, Unknown)) or isinstance(node, ast.Constant):
         return
     for function in reversed(frame.stack):
         side = _side_of(function.name)

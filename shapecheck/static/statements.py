@@ -100,7 +100,7 @@ def _annotated(frame: Frame, node: ast.AnnAssign) -> None:
 def _augmented(frame: Frame, node: ast.AugAssign) -> None:
     value = evaluate(frame, node.value)
     target = node.target
-    if isinstance(target, ast.Name | ast.Attribute):
+    if isinstance(target, (ast.Name, ast.Attribute)):
         load = ast.copy_location(_loaded(target), target)
         result = evaluate(
             frame, ast.copy_location(ast.BinOp(load, node.op, node.value), node.value)
@@ -125,7 +125,7 @@ def assign(frame: Frame, target: ast.expr, value: Value, source: ast.expr) -> No
         note_formula(frame, target, value, source)
     elif isinstance(target, ast.Attribute):
         store_attribute(frame, evaluate(frame, target.value), target.attr, value, source)
-    elif isinstance(target, ast.Tuple | ast.List):
+    elif isinstance(target, (ast.Tuple, ast.List)):
         _unpack(frame, target.elts, value, source)
     elif isinstance(target, ast.Starred):
         assign(frame, target.value, UNKNOWN, source)
@@ -156,7 +156,7 @@ def _unpack(frame: Frame, targets: list[ast.expr], value: Value, source: ast.exp
             column.extend(
                 Alternative(one.value, (*choice.guards, *one.guards)) for one in alternatives(item)
             )
-    given = source.elts if isinstance(source, ast.Tuple | ast.List) else []
+    given = source.elts if isinstance(source, (ast.Tuple, ast.List)) else []
     for position, (target, column) in enumerate(zip(targets, columns, strict=True)):
         place = given[position] if len(given) == len(targets) else source
         assign(frame, target, union(column), place)
@@ -201,7 +201,7 @@ def narrow(state: State, test: ast.expr, *, sense: bool) -> None:
     if not (
         isinstance(test, ast.Compare)
         and len(test.ops) == 1
-        and isinstance(test.ops[0], ast.Is | ast.IsNot)
+        and isinstance(test.ops[0], (ast.Is, ast.IsNot))
         and isinstance(test.comparators[0], ast.Constant)
         and test.comparators[0].value is None
         and isinstance(test.left, ast.Name)
@@ -337,8 +337,9 @@ def _join_env(
             result[name] = join(UNKNOWN, value, guard)
         elif mine is not value:
             result[name] = join(mine, value, guard)
-    for name in left.keys() - right.keys():
-        result[name] = join(left[name], UNKNOWN, guard)
+    if len(result) > len(right):
+        for name in left.keys() - right.keys():
+            result[name] = join(left[name], UNKNOWN, guard)
     return result
 
 

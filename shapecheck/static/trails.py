@@ -9,7 +9,7 @@ from shapecheck.static.values import Axis, DType, Plain, Size, Tensor, Union, Va
 
 def has_trail(value: Value) -> bool:
     """Whether a value may hold sizes, whose way `with_step` would make longer."""
-    return isinstance(value, Union | Size | Tensor | DType)
+    return isinstance(value, (Union, Size, Tensor, DType))
 
 
 def with_step(value: Value, step: Step) -> Value:

@@ -28,13 +28,15 @@ def union(choices: Iterable[Alternative]) -> Value:
     """The choices as one value: equal ones merged, the six that say most kept."""
     kept: list[Alternative] = []
     for choice in choices:
+        value = choice.value
         for position, known in enumerate(kept):
-            merged = _merged(known.value, choice.value)
+            mine = known.value
+            merged = mine if mine is value else _merged(mine, value)
             if merged is not None:
                 if known.guards:
                     shared = tuple(guard for guard in known.guards if guard in choice.guards)
                     kept[position] = Alternative(merged, shared)
-                elif merged is not known.value:
+                elif merged is not mine:
                     kept[position] = Alternative(merged)
                 break
         else:
@@ -52,8 +54,6 @@ def union(choices: Iterable[Alternative]) -> Value:
 
 def _merged(left: Plain, right: Plain) -> Plain | None:
     """One value for both, when they differ in nothing that a size depends on."""
-    if left is right:
-        return left
     mine, theirs = type(left), type(right)
     if mine is theirs and left == right:
         return left
@@ -71,7 +71,7 @@ def _gathered(left: Plain, right: Plain) -> Plain | None:
     """One list for two of which at least one has an unknown length."""
     choices: dict[Value, None] = {}
     for one in (left, right):
-        if not isinstance(one, Sequence | Items):
+        if not isinstance(one, (Sequence, Items)):
             return None
         choices.update(dict.fromkeys(one.items if isinstance(one, Sequence) else one.choices))
     return Items(tuple(choices)) if len(choices) <= MAX_ALTERNATIVES else None
@@ -92,23 +92,30 @@ def join(left: Value, right: Value, guard: Guard | None = None) -> Value:
         return left
     ours = (guard,) if guard else ()
     theirs = (guard.negated(),) if guard else ()
-    return union(
-        [
-            *(Alternative(a.value, _and(a.guards, ours)) for a in alternatives(left)),
-            *(Alternative(a.value, _and(a.guards, theirs)) for a in alternatives(right)),
-        ]
-    )
+    return union([*_under(left, ours), *_under(right, theirs)])
+
+
+def _under(value: Value, guards: tuple[Guard, ...]) -> list[Alternative]:
+    """The alternatives of a value, each under these guards as well."""
+    if not isinstance(value, Union):
+        return [Alternative(value, guards)]
+    return [Alternative(one.value, _and(one.guards, guards)) for one in value.alternatives]
 
 
 def lift(function: Callable[[Plain], Value], value: Value) -> Value:
     """`function` of every alternative, joined under the alternatives' guards."""
     if not isinstance(value, Union):
         return function(value)
-    return union(
-        Alternative(result.value, _and(choice.guards, result.guards))
-        for choice in value.alternatives
-        for result in alternatives(function(choice.value))
-    )
+    results: list[Alternative] = []
+    for choice in value.alternatives:
+        made = function(choice.value)
+        if isinstance(made, Union):
+            results += [
+                Alternative(one.value, _and(choice.guards, one.guards)) for one in made.alternatives
+            ]
+        else:
+            results.append(Alternative(made, choice.guards))
+    return union(results)
 
 
 def combine(

@@ -85,7 +85,7 @@ class Reader:
             return inner.union(_members(node), path, node)
         if isinstance(node, ast.Subscript):
             return inner.subscript(node, path)
-        if isinstance(node, ast.Name | ast.Attribute):
+        if isinstance(node, (ast.Name, ast.Attribute)):
             return inner.named(resolve_node(self.project, self.module, node), path, node)
         raise Unresolved
 
@@ -95,7 +95,7 @@ class Reader:
             return Names() if tool_name(found) else self.of_class(found, path, node)
         if isinstance(found, tuple):
             home, value = found
-            if isinstance(value, ast.Subscript | ast.BinOp | ast.Name | ast.Attribute):
+            if isinstance(value, (ast.Subscript, ast.BinOp, ast.Name, ast.Attribute)):
                 return replace(self, module=home).read(value, path)
         if isinstance(found, str):
             if found.rpartition(".")[2] == "Self" and self.owner is not None:

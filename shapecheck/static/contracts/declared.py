@@ -80,7 +80,7 @@ def _calls(project: Project, module: ModuleFacts, text: str) -> Iterator[ast.Cal
     except UnreadableFileError:
         return
     for node in walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
+        if isinstance(node, ast.Call) and isinstance(node.func, (ast.Name, ast.Attribute)):
             last = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
             bound = module.bindings.get(last)
             named = last == "declare" or (isinstance(bound, Import) and bound.attribute)

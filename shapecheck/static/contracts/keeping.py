@@ -124,7 +124,7 @@ def _held_against(frame: Frame, promise: Promise, cell: str, value: Value, node:
     span = frame.module.span(node)
     phase = current_phase(frame)
     for choice in alternatives(value):
-        if isinstance(choice.value, Tensor | Size | Const) and choice.value != Const(None):
+        if isinstance(choice.value, (Tensor, Size, Const)) and choice.value != Const(None):
             frame.machine.facts.handovers.setdefault(
                 (cell, span, phase, choice.value),
                 Handover(

@@ -157,9 +157,9 @@ def _is_generator(node: FunctionNode) -> bool:
     waiting: list[ast.AST] = list(node.body)
     while waiting:
         one = waiting.pop()
-        if isinstance(one, ast.Yield | ast.YieldFrom):
+        if isinstance(one, (ast.Yield, ast.YieldFrom)):
             return True
-        if not isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+        if not isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
             waiting.extend(ast.iter_child_nodes(one))
     return False
 

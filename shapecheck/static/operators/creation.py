@@ -69,7 +69,7 @@ def create(
         if isinstance(node.func, ast.Attribute) and node.func.attr.startswith("new_"):
             rest = rest[1:]
         if op.position < 0:
-            given = next((a for a in rest if isinstance(a, Sequence | Shape)), None)
+            given = next((a for a in rest if isinstance(a, (Sequence, Shape))), None)
         else:
             given = rest[op.position] if len(rest) > op.position else None
     return _created(frame, shape_argument([given]) if given is not None else None, keywords, node)
@@ -79,7 +79,7 @@ def arange(
     frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call
 ) -> Value:
     stop = args[0] if len(args) == 1 else None
-    counts = len(args) == 1 and isinstance(args[0], Size | Const | Unknown)
+    counts = len(args) == 1 and isinstance(args[0], (Size, Const, Unknown))
     is_float = isinstance(args[0], Const) and isinstance(args[0].value, float) if args else False
     if "dtype" not in keywords and counts and not is_float:
         keywords = {**keywords, "dtype": DType(op.dtype)}
@@ -129,7 +129,7 @@ def from_data(
         isinstance(plain, Sequence) for item in data.items for plain in plain_values(item)
     ):
         # A list under a name may have grown since it was written down.
-        written = bool(node.args) and isinstance(node.args[0], ast.List | ast.Tuple)
+        written = bool(node.args) and isinstance(node.args[0], (ast.List, ast.Tuple))
         rows = Size(Poly.constant(len(data.items))) if written else None
         return Tensor((rows,), dtype=dtype_argument(keywords.get("dtype")))
     return Tensor(dtype=dtype_argument(keywords.get("dtype")))

@@ -17,7 +17,7 @@ _KEEPS_VALUES = frozenset(
 
 
 def same(frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call) -> Value:
-    source = args[0] if args and isinstance(args[0], Tensor | Unknown) else UNKNOWN
+    source = args[0] if args and isinstance(args[0], (Tensor, Unknown)) else UNKNOWN
     if not isinstance(source, Tensor):
         return source
     name = node.func.attr if isinstance(node.func, ast.Attribute) else ""

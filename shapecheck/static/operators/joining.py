@@ -26,7 +26,7 @@ from shapecheck.static.values import (
 
 def cat(frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call) -> Value:
     parts = args[0] if args else UNKNOWN
-    if not isinstance(parts, Sequence | Items):
+    if not isinstance(parts, (Sequence, Items)):
         return UNKNOWN
     held = parts.items if isinstance(parts, Sequence) else parts.choices
     dim = dim_argument(args, keywords)
@@ -74,7 +74,7 @@ def _sum_axes(axes: list[Axis], *, complete: bool) -> Axis:
 def stack(frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call) -> Value:
     parts = args[0] if args else UNKNOWN
     note_joined(frame, node)
-    if not isinstance(parts, Sequence | Items):
+    if not isinstance(parts, (Sequence, Items)):
         return Tensor()
     held = parts.items if isinstance(parts, Sequence) else parts.choices
     tensors = [plain for item in held for plain in plain_values(item)]

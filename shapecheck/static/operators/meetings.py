@@ -27,7 +27,7 @@ def broadcast(frame: Frame, operator: str, left: Plain, right: Plain, node: ast.
     if not isinstance(right, Tensor):
         if operator in _COMPARISONS:
             return Tensor(left.dims, left.last, DType("bool"))
-        if isinstance(right, Const | Size):
+        if isinstance(right, (Const, Size)):
             dtype = left.dtype if _keeps_dtype(operator, left, right) else None
             return replace(left, dtype=dtype, total=_scaled(operator, left, right))
         # What is not known may be a tensor of a wider type.

@@ -78,7 +78,7 @@ def index_tensor(frame: Frame, base: Tensor, node: ast.expr, index: Value) -> Va
                 dims.extend(value.dims or ())
             else:
                 return Tensor(None, _last(base.dims, parts), base.dtype)
-        elif isinstance(value, Const | Size):
+        elif isinstance(value, (Const, Size)):
             continue
         else:
             return Tensor(None, _last(base.dims, parts), base.dtype)
@@ -117,7 +117,7 @@ def _picked_together(base: Tensor, parts: list[ast.expr], values: list[Value]) -
             split = split or bool(behind)
             group = value.dims if group is None else broadcast_axes(group, value.dims)
             position += 1
-        elif isinstance(value, Tensor | Const | Size):
+        elif isinstance(value, (Tensor, Const, Size)):
             position += 1
         else:
             return Tensor(dtype=base.dtype)
