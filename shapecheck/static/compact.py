@@ -37,13 +37,30 @@ def _is_made(kind: object) -> bool:
 _COMPACT: dict[type, type[ast.AST]] = {
     kind: _compact_class(kind) for kind in vars(ast).values() if _is_made(kind)
 }
+_NAME = cast("type[ast.Name]", _COMPACT[ast.Name])
 
 
 def compacted(root: N) -> N:
     """The tree in compact nodes; the old one is used up."""
-    made = _empty(root) or root
-    waiting: list[tuple[object, ast.AST]] = [(root, made)]
-    numbers: dict[object, object] = {}  # a line is a number of its own in every node otherwise
+    waiting: list[tuple[object, ast.AST]] = []
+    numbers: dict[int, int] = {}  # a line is a number of its own in every node otherwise
+
+    def small(node: object) -> object:
+        """The compact node, perhaps still empty; what is no node or shared is as it was."""
+        if type(node) is ast.Name:  # every other node: it is worth no detour
+            name = _NAME.__new__(_NAME)
+            name.id, name.ctx = node.id, node.ctx
+            name.lineno = numbers.setdefault(node.lineno, node.lineno)
+            name.col_offset = node.col_offset
+            return name
+        kind = _COMPACT.get(type(node))
+        if kind is None:
+            return node
+        empty = kind.__new__(kind)
+        waiting.append((node, empty))
+        return empty
+
+    made = small(root)
     while waiting:
         node, copy = waiting.pop()
         left_out = _ENDS_OF_STATEMENTS if isinstance(copy, ast.stmt) else _ENDS
@@ -51,25 +68,15 @@ def compacted(root: N) -> N:
             if name in left_out or (value is None and name in _RARE):
                 continue
             kept: object = value
-            if type(value) is int:
-                kept = numbers.setdefault(value, value)
-            elif type(value) is list:
+            if isinstance(value, list):
                 items = cast("list[object]", value)
-                for index, item in enumerate(items):
-                    small = _empty(item)
-                    if small is not None:
-                        items[index] = small
-                        waiting.append((item, small))
-            elif (small := _empty(value)) is not None:
-                kept = small
-                waiting.append((value, small))
+                items[:] = map(small, items)
+            elif type(value) is int:
+                kept = numbers.setdefault(value, value)
+            elif type(value) is not str:
+                kept = small(value)
             setattr(copy, name, kept)
     return cast("N", made)
-
-
-def _empty(node: object) -> ast.AST | None:
-    kind = _COMPACT.get(type(node))
-    return None if kind is None else kind.__new__(kind)
 
 
 def of_both(handlers: Mapping[type[N], Callable[..., T]]) -> dict[type[N], Callable[..., T]]:

@@ -75,10 +75,11 @@ class Frame:
     def guard(self, test: ast.expr, sense: bool) -> Guard:
         """The guard of a test of this function in one sense, made once."""
         guards = self.machine.guards
-        known = guards.get((test, sense))
+        known = guards.get(test)
         if known is None:
-            known = guards[test, sense] = Guard.of(test, sense, self.module.path)
-        return known
+            holds = Guard.of(test, True, self.module.path)
+            known = guards[test] = holds, holds.negated()
+        return known[0] if sense else known[1]
 
 
 @dataclass(eq=False, slots=True)
@@ -119,8 +120,8 @@ class Machine:
     basis: set[Body | UnitKey | Basis] = field(default_factory=set["Body | UnitKey | Basis"])
     bases: dict[UnitKey, Basis] = field(default_factory=dict[UnitKey, "Basis"])
     segments: list[Segment] = field(default_factory=list[Segment])
-    guards: dict[tuple[ast.expr, bool], Guard] = field(
-        default_factory=dict[tuple[ast.expr, bool], Guard]
+    guards: dict[ast.expr, tuple[Guard, Guard]] = field(
+        default_factory=dict[ast.expr, tuple[Guard, Guard]]
     )
     writers: dict[tuple[ClassFacts, str], list[tuple[FunctionFacts, UnitKey]]] = field(
         default_factory=dict[tuple["ClassFacts", str], list[tuple["FunctionFacts", UnitKey]]]
