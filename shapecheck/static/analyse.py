@@ -184,7 +184,8 @@ def _analyse(job: Job, progress: Progress) -> Analysis:
             crashes.setdefault(path, internal_error(error, function.qualname, span))
     _read_texts(machine, mine | spoken)
     machine.finish()
-    drift = tuple(drifted(project, packs)) if not job.number else ()
+    # What an earlier run said of the packs still holds where only bodies changed.
+    drift = tuple(drifted(project, packs)) if not job.number and only is None else ()
     project.drop_bodies()
     return Analysis(
         units=Units(segments=tuple(filter(None, machine.segments)), bases=machine.bases).closed(),
