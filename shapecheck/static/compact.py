@@ -37,6 +37,7 @@ def _is_made(kind: object) -> bool:
 _COMPACT: dict[type, type[ast.AST]] = {
     kind: _compact_class(kind) for kind in vars(ast).values() if _is_made(kind)
 }
+_NOTHING: list[object] = []  # in place of every empty list: nobody changes a tree
 _NAME = cast("type[ast.Name]", _COMPACT[ast.Name])
 
 
@@ -71,6 +72,7 @@ def compacted(root: N) -> N:
             if isinstance(value, list):
                 items = cast("list[object]", value)
                 items[:] = map(small, items)
+                kept = items or _NOTHING
             elif type(value) is int:
                 kept = numbers.setdefault(value, value)
             elif type(value) is not str:

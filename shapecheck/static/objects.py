@@ -72,10 +72,10 @@ def _postpone(frame: Frame, init: FunctionFacts, made: Instance, env: dict[str, 
         return
     depth, stack, heap = frame.depth + 1, (*frame.stack, init), frame.state.heap
     calls = (*frame.calls, id(made.ref))
-    birth = frame.machine.births[made.ref] = Birth(frame.machine.giver)
+    machine = frame.machine  # the frame itself, and all it returned, need not wait
+    birth = machine.births[made.ref] = Birth(machine.giver)
 
     def run() -> None:
-        machine = frame.machine
         made.ref.pending = None
         if depth >= MAX_DEPTH or machine.budget <= 0:
             return
