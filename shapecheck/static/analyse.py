@@ -40,6 +40,7 @@ from shapecheck.static.workers import Progress, run_jobs
 
 _STACK_BYTES = 512 * 1024 * 1024
 _RECURSION_LIMIT = 30_000
+_FRAME_WORDS = 1 << 20
 Part = tuple[tuple[Path, Source], ...]
 
 _MANY_LINES = 4_000  # of entries: below, one process is as fast as two
@@ -116,6 +117,9 @@ def _with_room(job: Job, progress: Progress) -> Analysis:
         except BaseException as error:  # re-raised below, in the caller's thread
             box.append(error)
 
+    # Python keeps frames in chunks of 16 KB, mapped and unmapped whenever a call crosses an edge.
+    # A chunk has room for the frame that it is made for, and here for all of those below it.
+    work.__code__ = work.__code__.replace(co_stacksize=_FRAME_WORDS)
     limit, size = sys.getrecursionlimit(), threading.stack_size(_STACK_BYTES)
     sys.setrecursionlimit(_RECURSION_LIMIT)
     # Trees and values live until the end of the run: looking for garbage in them is a third of it.
