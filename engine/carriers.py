@@ -39,11 +39,6 @@ class BatchRows:
         """`rows_on_host` repeats `req_rows_index`."""
         return self.req_rows_index.tolist() == list(self.rows_on_host)
 
-    @invariant
-    def no_length_is_above_the_bound(self) -> Tensor:
-        """`max_seq_len` bounds `seq_lens`."""
-        return self.seq_lens <= self.max_seq_len
-
 
 @carrier
 @dataclass(slots=True, kw_only=True)

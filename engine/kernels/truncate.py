@@ -153,8 +153,10 @@ def _cut(
     p_V = tl.load(p_ptr + row * V + v_V, mask=v_V < V, other=0.0)
     key_V = _key(p_V)
     best = tl.load(best_ptr + row).to(tl.float64)
-    keep_V = p_V.to(tl.float64) >= tl.load(min_p_ptr + row).to(tl.float64) * best
     top_k, top_p = tl.load(top_k_ptr + row), tl.load(top_p_ptr + row)
+    min_p = tl.load(min_p_ptr + row).to(tl.float64)
+    asks = (top_k > 0) | (top_p < 1.0) | (min_p > 0.0)
+    keep_V = (p_V.to(tl.float64) >= min_p * best) | (not asks)
     if top_k > 0:
         key, before, _ = _narrowed(
             k_state_ptr, k_tally_ptr, row, rows, chunks, _LAST, top_k, float("inf"), BLOCK_C
@@ -173,16 +175,19 @@ def _cut(
         keep_V &= (key_V > key) | (is_tie_V & fits_V)
     law_V = tl.where(keep_V, p_V, 0.0)
     tl.store(law_ptr + row * V + v_V, law_V, mask=v_V < V)
-    tl.store(sum_ptr + row * chunks + chunk, tl.sum(as_units(law_V), axis=0))
+    kept = tl.sum(as_units(law_V), axis=0)
+    tl.store(sum_ptr + row * chunks + chunk, tl.where(asks, kept, -1))
 
 
 @triton.jit
 def _normalise(law_ptr, sum_ptr, V: tl.constexpr, BLOCK_V: tl.constexpr, BLOCK_C: tl.constexpr):
-    """Every chunk over the mass of its row."""
+    """Every chunk over the mass of its row; a negative one is of a row that asked for nothing."""
     chunk, row = tl.program_id(0), tl.program_id(1).to(tl.int64)
     chunks = tl.num_programs(0)
     c_C = tl.arange(0, BLOCK_C)
     mass = tl.sum(tl.load(sum_ptr + row * chunks + c_C, mask=c_C < chunks, other=0), axis=0)
+    if mass < 0:
+        return
     v_V = chunk * BLOCK_V + tl.arange(0, BLOCK_V)
     law_V = tl.load(law_ptr + row * V + v_V, mask=v_V < V, other=0.0).to(tl.float64)
     law_V = law_V * whole().to(tl.float64) / tl.maximum(mass, 1).to(tl.float64)

@@ -129,7 +129,6 @@ def draw_root(
     return tokens, RootLaw(probs=probs, seal=_SEAL)
 
 
-@contract
 def draw_step(
     logits: Float[Tensor, "bs*topk draft_vocab"],
     controls: BatchControls,

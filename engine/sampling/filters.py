@@ -25,7 +25,8 @@ def truncate(probs_RV: Tensor, top_k_R: Tensor, top_p_R: Tensor, min_p_R: Tensor
     """f32 (R, V): each row without the tokens that top-k, top-p or min-p removes, its mass 1 again.
 
     Tokens are ranked by probability, equal ones by id. Masses are whole numbers, so what is kept
-    does not depend on an order of sums. A row without any mass keeps nothing.
+    does not depend on an order of sums. A row that asks for no filter is left as it is, beside
+    whichever others; one without any mass keeps nothing.
     """
     sorted_RV, order_RV = probs_RV.sort(dim=-1, descending=True, stable=True)
     top_k_R1, top_p_R1, min_p_R1 = (one.unsqueeze(1) for one in (top_k_R, top_p_R, min_p_R))
@@ -40,7 +41,9 @@ def truncate(probs_RV: Tensor, top_k_R: Tensor, top_p_R: Tensor, min_p_R: Tensor
     keep_RV = torch.zeros_like(keep_RV).scatter(-1, order_RV, keep_RV)
     law_RV = probs_RV.where(keep_RV, 0.0)
     mass_R1 = units(law_RV).sum(dim=-1, keepdim=True)
-    return torch.where(mass_R1 > 0, law_RV.double() * WHOLE / mass_R1, 0.0).float()
+    law_RV = torch.where(mass_R1 > 0, law_RV.double() * WHOLE / mass_R1, 0.0).float()
+    asks_R1 = (top_k_R1 > 0) | (top_p_R1 < 1.0) | (min_p_R1 > 0.0)
+    return torch.where(asks_R1, law_RV, probs_RV)
 
 
 @contract

@@ -44,7 +44,6 @@ class TokenCounts:
             in_prompt=to_device(in_prompt > 0, device), in_output=to_device(in_output, device)
         )
 
-    @contract
     def after(
         self,
         draft_tokens: Annotated[Int64[Tensor, "bs num_draft_tokens"], ids("target")],

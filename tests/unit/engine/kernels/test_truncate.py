@@ -56,6 +56,16 @@ def test_rows_without_mass_keep_nothing(device: str) -> None:
     assert torch.equal(sampling.truncate(probs, *given), torch.zeros_like(probs))
 
 
+def test_a_row_that_asks_for_nothing_is_left_as_it_is(device: str) -> None:
+    generator = torch.Generator(device).manual_seed(5)
+    probs = torch.randn(8, 300, generator=generator, device=device).softmax(dim=1)
+    probs[0, 7] = float("nan")
+    for of in (kernels.truncate, sampling.truncate):
+        law = of(probs, *filters(8, device=device))
+        assert torch.equal(law[0].nan_to_num(-1.0), probs[0].nan_to_num(-1.0))
+        assert not torch.equal(law[1], probs[1])
+
+
 def test_impossible_tokens_stay_impossible(device: str) -> None:
     probs = torch.tensor([[0.5, 0.0, 0.25, 0.25]], device=device).repeat(8, 1)
     law = kernels.truncate(probs, *filters(8, device=device))
