@@ -65,7 +65,7 @@ def indexes(axis: str, *, pad: int | None = None) -> IndexOf:
     `indexes("req_rows")` are rows of that table, `indexes("bs*topk")` rows of a flat batch. `pad`
     is the one value that stands for none.
     """
-    if len(axis.split()) != 1:
+    if type(axis) is not str or len(axis.split()) != 1:
         raise ContractTextError(f"indexes({axis!r}): name one axis, for example indexes('bs*topk')")
     return IndexOf(axis, _pad(pad, "indexes"))
 

@@ -238,12 +238,20 @@ def _is_mark(mark: object) -> bool:
     return isinstance(mark, DtypeOf | IdsOf | IndexOf | InPhase)
 
 
+def _has_integers(spec: TensorSpec) -> bool:
+    return spec.dtypes is None or any(one.startswith(("int", "uint")) for one in spec.dtypes)
+
+
 def _on_tensors(spec: Spec, where: str, mark: str, **change: Any) -> Spec:
     match spec:
         case TensorSpec():
             if any(getattr(spec, key) not in (None, said) for key, said in change.items()):
                 what = "another axis" if mark == "indexes" else "both models"
                 raise refusal(where, f"{mark}(...) says {what}", "keep one mark")
+            if mark == "indexes" and not _has_integers(spec):
+                raise refusal(
+                    where, f"{mark}(...) marks whole numbers", "write Int64[Tensor, ...] or Int32"
+                )
             return replace(spec, **change)
         case OptionalSpec(item=item):
             return OptionalSpec(item=_on_tensors(item, where, mark, **change))

@@ -171,6 +171,9 @@ class Indices:
         """`into` holds what the operator wrote, beside what is left of it."""
         place = WRITES.get(packet)
         if packet in FILLS and args and args[0] is into:
+            # Constants all over it count nothing; elsewhere the rest is what it was.
+            if packet in (_aten.zero_, _aten.fill_) and _part(into) is None:
+                self._overwrite(into, None)
             return
         value = args[place] if place is not None and len(args) > place and not kwargs else None
         if value is None or args[0] is not into:

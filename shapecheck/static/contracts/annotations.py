@@ -46,9 +46,13 @@ class Place:
 
 @dataclass(slots=True)
 class Names:
-    """The occurrences of each axis name in an annotation, and how many tensors it has."""
+    """The occurrences of each axis name in an annotation, and how many tensors it has.
+
+    `indexed` are the names along which values count: another place of what some shape has.
+    """
 
     places: dict[str, list[Place]] = field(default_factory=dict[str, list[Place]])
+    indexed: list[tuple[str, Place]] = field(default_factory=list[tuple[str, Place]])
     tensors: int = 0
     is_carrier: bool = False
     phase: str | None = None
@@ -58,6 +62,7 @@ class Names:
         for name, places in other.places.items():
             self.places.setdefault(name, []).extend(places * times)
         self.tensors += other.tensors
+        self.indexed += other.indexed
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +194,20 @@ class Reader:
                 if not (isinstance(given, ast.Constant) and isinstance(given.value, str)):
                     raise Unresolved
                 made.phase = given.value
+            elif name == "indexes":
+                made.indexed += self.counted(given, path)
         return made
+
+    def counted(self, text: ast.expr | None, path: str) -> list[tuple[str, Place]]:
+        """The names of the axis along which values count."""
+        if not (isinstance(text, ast.Constant) and isinstance(text.value, str)):
+            raise Unresolved
+        try:
+            axes = parse_shape(text.value, self.known).axes
+        except ContractTextError:
+            raise Unresolved from None
+        place = Place(path, self.module.span(text))
+        return [(name, place) for axis in axes for name in sorted(axis.symbols())]
 
     def tensor(self, node: ast.Subscript, path: str) -> Names:
         """The names of one shape string."""
@@ -231,6 +249,7 @@ class Reader:
         total = Names(tensors=1, is_carrier=True)
         for name in {name for one in read for name in one.places}:
             total.places[name] = min((o.places[name] for o in read if name in o.places), key=len)
+        total.indexed = [one for part in read for one in part.indexed]
         return total
 
     def phased(self, cases: dict[str, Names], path: str, node: ast.expr) -> Names:

@@ -80,6 +80,18 @@ def function_faults(
             cell=where,
         )
         return
+    for name, place in total.indexed:
+        if name in total.places:
+            total.places[name].append(place)
+        elif known.get(name) or _is_per_call(name):
+            yield ContractFault(
+                code="SHP103",
+                message=f"{place.path} of {where} indexes {name!r} and no tensor of this contract "
+                "has that axis, so nothing would say how many there are; let the indexed tensor "
+                "cross too, or remove the mark",
+                span=module.span(decorator),
+                cell=where,
+            )
     binds = receiver_of(function) is None and not has_dims
     for name, places in total.places.items():
         per_call = known.get(name) or _is_per_call(name)

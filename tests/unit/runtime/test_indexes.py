@@ -9,7 +9,7 @@ from typing import Annotated
 
 import pytest
 import torch
-from jaxtyping import Float32, Int32, Int64
+from jaxtyping import Bool, Float, Float32, Int32, Int64
 from torch import Tensor
 
 from shapecheck import ContractTextError, Dims, ShapeContractError, carrier, contract, indexes
@@ -140,6 +140,8 @@ def test_a_mark_ties_an_axis_that_occurs_once() -> None:
     [
         ("bs topk", None, "name one axis"),
         ("", None, "name one axis"),
+        (None, None, "name one axis"),
+        (3, None, "name one axis"),
         ("bs", 0, "write a negative number"),
     ],
 )
@@ -154,6 +156,8 @@ def test_a_mark_that_names_no_axis_is_refused(axis: str, pad: int | None, said: 
         (Annotated[Int64[Tensor, "bs"], indexes("req_row")], "SHP102 .*req_rows"),
         (Annotated[Int64[Tensor, "bs"], indexes("req_rows"), indexes("bs")], "another axis"),
         (Annotated[int, indexes("req_rows")], "marks a tensor"),
+        (Annotated[Float[Tensor, "bs"], indexes("req_rows")], "marks whole numbers"),
+        (Annotated[Bool[Tensor, "bs"], indexes("req_rows")], "marks whole numbers"),
     ],
 )
 def test_a_mark_in_a_wrong_place_is_refused(hint: object, said: str) -> None:

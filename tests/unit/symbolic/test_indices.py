@@ -186,6 +186,17 @@ def _scratch_in_parts(t: Trace, w: Worker, b: Batch) -> None:
     w.write(t.tensor("bs topk", torch.int64), scratch[:size])
 
 
+def _cleared(t: Trace, w: Worker, b: Batch) -> None:
+    """Lengths that were overwritten whole are constants, which may count anything."""
+    w.read(b.lens.clone().zero_(), None)
+    w.read(b.lens.clone().fill_(2), None)
+    lens = b.lens.clone()
+    lens[:] = 0
+    w.read(lens, None)
+    b.lens.zero_()
+    w.read(b.lens, None)
+
+
 def _dummy(t: Trace, w: Worker, b: Batch) -> None:
     """A warm-up fills every field with the same zeros, or with rows in order."""
     for filler in (torch.zeros_like(b.rows), torch.arange(t.size("bs")), torch.ones_like(b.rows)):
@@ -267,6 +278,7 @@ CORRECT: dict[str, Run] = {
     "packed end to end": _packed_flat,
     "a buffer of several lives": _scratch,
     "a part of a buffer of several lives": _scratch_in_parts,
+    "a buffer that was cleared": _cleared,
     "a dummy batch": _dummy,
     "padded rows": _padded,
     "arithmetic": _arithmetic,

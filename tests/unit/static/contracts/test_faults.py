@@ -21,7 +21,7 @@ import jaxtyping as jt
 from jaxtyping import Float, Int64
 from torch import Tensor
 import shapecheck
-from shapecheck import Dims, carrier, contract, dtype, graph_buffers, phase
+from shapecheck import Dims, carrier, contract, dtype, graph_buffers, indexes, phase
 
 Rows = Float[Tensor, "bs draft_hidden"]
 
@@ -56,6 +56,10 @@ REFUSED = {
     "keywords": (METHOD.format("x: Rows, **more: Rows) -> Rows"), "SHP101"),
     "no dataclass": ("@carrier\nclass Batch:\n    x: Float[Tensor, 'bs']\n", "SHP101"),
     "mark below": ("@dataclass\n@carrier\nclass Batch:\n    x: Float[Tensor, 'bs']\n", "SHP101"),
+    "an index of an axis that no tensor has": (
+        METHOD.format('x: Annotated[Int64[Tensor, "bs"], indexes("tokens")], y: Rows)'),
+        "SHP103",
+    ),
     "typo": (METHOD.format('x: Float[Tensor, "bs draft_hiden"], y: Rows)'), "SHP102"),
     "typo in a field": (CLASS.format('x: Float[Tensor, "bs draft_hiden"]'), "SHP102"),
     "typo in a buffer": (
@@ -100,6 +104,9 @@ HELD = {
     "own carrier": CLASS.format(
         'x: Float[Tensor, "bs"]\n    y: Rows\n'
         "    @contract\n    def merge(self, other: Self) -> 'Batch': ..."
+    ),
+    "an index of an axis that one tensor has": METHOD.format(
+        'x: Annotated[Int64[Tensor, "bs"], indexes("tokens")], y: Rows, z: Float[Tensor, "tokens"])'
     ),
     "declared": 'shapecheck.declare("made_here", owner="draft")\n'
     + METHOD.format('x: Float[Tensor, "bs made_here"], y: Rows)'),
