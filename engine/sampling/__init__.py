@@ -19,10 +19,8 @@ from engine.sampling.logprobs import Logprobs, token_logprobs
 from engine.sampling.params import SamplingParams
 from engine.sampling.penalties import TokenCounts, penalise
 from engine.sampling.rejection import accept_chain, accept_tree
-from engine.sampling.units import WHOLE, units
 
 __all__ = [
-    "WHOLE",
     "BatchControls",
     "DraftLaw",
     "HotVocab",
@@ -47,5 +45,4 @@ __all__ = [
     "sampling_law",
     "token_logprobs",
     "truncate",
-    "units",
 ]

@@ -16,7 +16,6 @@ from shapecheck import contract
 
 Truncate = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
-
 FINE = 2**40
 """Steps of probability 1 in which top-p counts masses."""
 

@@ -31,11 +31,13 @@ def table(dims: Dims) -> Dims:
 
 
 @pytest.fixture
-def step(level) -> Callable[[Batch, Dims], None]:
+def step(level) -> Callable[[Batch, Dims], int]:
+    """Says how many rows have crossed."""
     level("full")
 
     @contract
-    def step(batch: Batch, dims: Dims) -> None: ...
+    def step(batch: Batch, dims: Dims) -> int:
+        return len(batch.rows)
 
     return step
 
@@ -48,10 +50,10 @@ def batch(dims: Dims) -> Batch:
 
 
 def test_positions_within_their_axis_cross(step, batch: Batch, table: Dims) -> None:
-    step(batch, table)
-    step(replace(batch, nodes=None), table)
+    assert step(batch, table) == 2
+    assert step(replace(batch, nodes=None), table) == 2
     none = torch.zeros(0, dtype=torch.int64)
-    step(Batch(batch.hidden[:0], none, none), table)
+    assert step(Batch(batch.hidden[:0], none, none), table) == 0
 
 
 @pytest.mark.parametrize(
@@ -88,15 +90,16 @@ def test_strict_reads_no_values(level, batch: Batch, table: Dims) -> None:
     level("strict")
 
     @contract
-    def step(batch: Batch, dims: Dims) -> None: ...
+    def step(batch: Batch, dims: Dims) -> int:
+        return len(batch.rows)
 
-    step(replace(batch, rows=torch.tensor([40, 9])), table)
+    assert step(replace(batch, rows=torch.tensor([40, 9])), table) == 2
 
 
 def test_an_axis_that_this_pair_has_no_number_for_bounds_nothing(
     step, batch: Batch, dims: Dims
 ) -> None:
-    step(replace(batch, rows=torch.tensor([40, 9])), dims)
+    assert step(replace(batch, rows=torch.tensor([40, 9])), dims) == 2
 
 
 def test_an_axis_of_an_absent_tensor_bounds_nothing(level, dims: Dims) -> None:
@@ -170,4 +173,4 @@ def test_a_mark_in_a_wrong_place_is_refused(hint: object, said: str) -> None:
 
 def test_what_is_made_lies_in_its_axis(step, table: Dims) -> None:
     for seed in range(5):
-        step(make(Batch, table, bs=3, tokens=4, seed=seed), table)
+        assert step(make(Batch, table, bs=3, tokens=4, seed=seed), table) == 3

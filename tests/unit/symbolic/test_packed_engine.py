@@ -106,7 +106,8 @@ class PackedEngine:
         order = batch.columns.argsort(stable=True)
         return columns, order
 
-    def turn(self, packed: Tensor, make: Callable[..., Tensor]) -> None:
+    def turn(self, packed: Tensor, make: Callable[..., Tensor]) -> Tensor:
+        """The rows that are still live."""
         size = packed.shape[1]
         batch = self.unpack(packed)
         self.write(batch, make("padded_bs target_hidden", torch.float32))
@@ -117,6 +118,7 @@ class PackedEngine:
         self.follow(self.keep(again, torch.arange(size)), drafted)
         first = again.live.nonzero().flatten()
         self.states[again.rows[first]] = 0.0
+        return again.rows[first]
 
 
 def _packed(rows: Sequence[int]) -> Tensor:
@@ -133,7 +135,8 @@ def test_at_full_it_crosses(rows: list[int]) -> None:
         return torch.zeros([known[name] for name in shape.split()], dtype=dtype)
 
     with enable(PackedEngine, level="full"):
-        PackedEngine(dims, make).turn(_packed(rows), make)
+        live = PackedEngine(dims, make).turn(_packed(rows), make)
+    assert sorted(live.tolist()) == [row for row in rows if row >= 0]
 
 
 @pytest.mark.parametrize("setting", ["equal", "draft wider", "target wider"])

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from engine import sampling
 from engine.kernels import truncate as kernels
+from engine.sampling.units import WHOLE, units
 
 
 def filters(rows: int, *, device: str) -> tuple[Tensor, Tensor, Tensor]:
@@ -26,7 +27,7 @@ def assert_same(probs: Tensor, *, device: str) -> None:
     given = filters(len(probs), device=device)
     wanted = sampling.truncate(probs, *given)
     assert torch.equal(kernels.truncate(probs, *given), wanted)
-    mass = sampling.units(wanted).sum(dim=1).double() / sampling.WHOLE
+    mass = units(wanted).sum(dim=1).double() / WHOLE
     assert torch.all((mass - 1).abs() < 1e-5)
 
 
