@@ -10,6 +10,7 @@ from shapecheck.errors import ContractTextError
 from shapecheck.runtime.guard import guard
 from shapecheck.runtime.numbers import Numbers, expression, solve, variable
 from shapecheck.runtime.opened import Opened, Value, as_tensor, tensor_in
+from shapecheck.runtime.readings import Readings
 from shapecheck.runtime.report import Reporter, Site, shown
 from shapecheck.runtime.tensors import dtype_names
 from shapecheck.runtime.text import Text
@@ -41,24 +42,32 @@ class Emitter:
     loops: list[str] = field(default_factory=list[str])
 
     def check(self, values: Sequence[Value]) -> None:
-        """Emit every check of `values`: classes, hints, tensors, then what may be absent."""
+        """Emit every check of `values`; what reads data comes when every name is bound."""
+        readings = Readings(self.text, len(self.text.lines), self.text.conditional)
+        self._check(values, readings)
+        readings.emit(self.numbers, self.fail)
+
+    def _check(self, values: Sequence[Value], readings: Readings) -> None:
+        """Classes, hints, tensors, then what may be absent."""
         opened = Opened()
         for value in values:
             self._open(value, opened)
         self._guard(opened.hints)
         for tensor in self._binding_order(opened.tensors):
             self._tensor(tensor)
-        for value in opened.later:
-            self._later(value)
         if self.values:
-            with self.text.block("if not _sc_compiling():"):
-                self._values(opened)
+            self._read(opened, readings)
+        for value in opened.later:
+            self._later(value, readings)
 
-    def fail(self, how: str, *arguments: object) -> str:
+    def fail(self, how: str, *arguments: object, at: str | None = None) -> str:
         """The call that judges a value, told the names bound so far and the loop indices."""
         bound = ", ".join(f"{name!r}: {variable(name)}" for name in self.numbers.known())
-        at = "".join(f"{index}, " for index in self.loops)
-        return f"_sc_{how}({', '.join(map(str, arguments))}, {{{bound}}}, ({at}))"
+        at = f"({self._at()})" if at is None else at
+        return f"_sc_{how}({', '.join(map(str, arguments))}, {{{bound}}}, {at})"
+
+    def _at(self) -> str:
+        return "".join(f"{index}, " for index in self.loops)
 
     def _open(self, value: Value, opened: Opened) -> None:
         code, path = value.code, value.path
@@ -112,7 +121,7 @@ class Emitter:
         self.text.line(f"except _sc_AttributeError: {self.fail('unset', site, value.code)}")
         return [part for _, part in fields]
 
-    def _later(self, value: Value) -> None:
+    def _later(self, value: Value, readings: Readings) -> None:
         code, path = value.code, value.path
         match value.spec:
             case OptionalSpec(item=item):
@@ -122,13 +131,14 @@ class Emitter:
                     self.text.line(f"if {code} is not None: {self.fail('absent', site, code)}")
                     return
                 with self.text.block(f"if {code} is not None:"):
-                    self.check([replace(value, spec=item)])
+                    self._check([replace(value, spec=item)], readings)
             case SequenceSpec(container=container, item=item):
                 self._class(code, path, (container,))
                 index, element = self.text.fresh("i"), self.text.fresh("e")
                 with self.text.block(f"for {index}, {element} in _sc_enumerate({code}):"):
                     self.loops.append(index)
-                    self.check([Value(element, f"{path}[{{}}]", item, value.alternatives)])
+                    part = Value(element, f"{path}[{{}}]", item, value.alternatives)
+                    self._check([part], readings)
                     self.loops.pop()
             case UnionSpec(items=items):
                 self._class(code, path, tuple(item.cls for item in items))
@@ -136,7 +146,7 @@ class Emitter:
                 for item in items:
                     cls = self.text.constant("class", item.cls)
                     with self.text.block(f"{word} _sc_isinstance({code}, {cls}):"):
-                        self.check([replace(value, spec=item)])
+                        self._check([replace(value, spec=item)], readings)
                     word = "elif"
             case _:
                 raise AssertionError(f"{value.spec} is checked at once")
@@ -263,32 +273,22 @@ class Emitter:
             tests.append(f"{code}.dtype is not {name}")
         return tests
 
-    def _values(self, opened: Opened) -> None:
-        """Emit what reads data: the range of ids and indices, and the invariants of carriers."""
+    def _read(self, opened: Opened, readings: Readings) -> None:
+        """Note what reads data: the range of ids and indices, and the invariants of carriers."""
         for value in opened.tensors:
             spec = as_tensor(value.spec)
             if spec.indexes is not None and (spec.ids_of or self.numbers.has(spec.indexes)):
-                self._index(value, spec, self.numbers.rest(spec.indexes))
+                site = self.reporter.site(Site(path=value.path, spec=spec))
+                held, axis = readings.hold(value.code, self._at()), self.numbers.rest(spec.indexes)
+                readings.index(held, site, axis, spec.pad)
         for value, contract in opened.carriers:
+            if not contract.invariants:
+                continue
+            held = readings.hold(value.code, self._at())
             for invariant in contract.invariants:
                 site = self.reporter.site(Site(path=value.path, wanted=invariant.__name__))
                 name = self.text.constant("invariant", invariant)
-                self.text.line(self.fail("holds", site, name, value.code))
-
-    def _index(self, value: Value, spec: TensorSpec, axis: Axis) -> None:
-        """Emit the bound of an index, where the size of its axis is known."""
-        names = axis.symbols()
-        if not names <= set(self.numbers.known()):
-            return
-        site = self.reporter.site(Site(path=value.path, spec=spec))
-        line = self.fail("index", site, value.code, expression(axis), spec.pad)
-        maybe = sorted(names & self.numbers.maybe)
-        if not maybe:
-            self.text.line(line)
-            return
-        known = " and ".join(f"{variable(name)} is not None" for name in maybe)
-        with self.text.block(f"if {known}:"):
-            self.text.line(line)
+                readings.invariant(held, site, name)
 
 
 class _Wrong(Exception):

@@ -42,11 +42,11 @@ class Values:
         """
         if capturing() or not readable(tensor) or tensor.numel() == 0:
             return
-        whole = tensor.long()  # torch finds no extremes of most unsigned dtypes
-        if pad is not None:
+        whole = _held(tensor)
+        if pad is not None and tensor.dtype.is_signed:
             whole = whole[whole != pad]
-            if whole.numel() == 0:
-                return
+        if whole.numel() == 0:
+            return
         low, high = int(whole.min()), int(whole.max())
         if low >= 0 and high < size:
             return
@@ -131,6 +131,20 @@ def readable(tensor: Tensor) -> bool:
 
     wrapped = is_functorch_wrapped_tensor(tensor)
     return not (tensor.is_meta or wrapped or isinstance(tensor, FakeTensor))
+
+
+def _held(tensor: Tensor) -> Tensor:
+    """The values of a tensor of any layout as int64; of a sparse one 0 for all it leaves out.
+
+    torch finds no extremes of sparse tensors, nor of most unsigned dtypes.
+    """
+    import torch
+
+    if tensor.layout is torch.strided:
+        return tensor.long()
+    held = tensor.coalesce() if tensor.layout is torch.sparse_coo else tensor
+    values = held.values().reshape(-1).long()
+    return values if values.numel() == tensor.numel() else torch.cat([values, values.new_zeros(1)])
 
 
 def tensors_in(values: Iterable[object]) -> Iterator[Tensor]:

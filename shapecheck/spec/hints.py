@@ -6,16 +6,17 @@ import collections.abc
 import inspect
 import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any, ForwardRef, NewType, TypeVar, Union, cast, get_args, get_origin
 
 from jaxtyping import AbstractArray
 
-from shapecheck.dims.parse import Axis, parse_shape
+from shapecheck.dims.parse import parse_shape
 from shapecheck.dims.vocabulary import lookup
 from shapecheck.errors import ContractTextError
-from shapecheck.markers import DtypeOf, IdsOf, IndexOf, InPhase, Model
+from shapecheck.markers import Counted, DtypeOf, IdsOf, IndexOf, InPhase, Model, counted
 from shapecheck.spec.model import (
     CarrierSpec,
     HintSpec,
@@ -30,7 +31,6 @@ from shapecheck.spec.model import (
 from shapecheck.spec.scope import Scope
 
 ATTRIBUTE = "__shapecheck__"
-_VOCABULARIES: Mapping[str, Model] = {"target_vocab": "target", "draft_vocab": "draft"}
 _SEQUENCES = (list, collections.abc.Sequence, collections.abc.MutableSequence)
 
 
@@ -126,21 +126,18 @@ def refusal(where: str, what: str, remedy: str) -> ContractTextError:
     return ContractTextError(f"SHP101 contract-syntax: {where}: {what}; {remedy}")
 
 
+def _at(where: str, error: ContractTextError) -> ContractTextError:
+    """The same error of the hint at `where`."""
+    code, _, rest = str(error).partition(": ")
+    return ContractTextError(f"{code}: {where}: {rest}")
+
+
 def undefined(where: str, name: str | None) -> ContractTextError:
     """The SHP101 for a name of an annotation that is still not defined at the first call."""
     remedy = "import it at run time or define it before the first call"
     if name is not None and lookup(name) is not None:
         remedy = f"a shape is a string: write {name!r} in quotes (ruff's UP037 removes them)"
     return refusal(where, f"the name {name!r} of an annotation is not defined", remedy)
-
-
-def _axis(text: str, where: str) -> Axis:
-    try:
-        (axis,) = parse_shape(text).axes
-    except ContractTextError as error:
-        code, _, rest = str(error).partition(": ")
-        raise ContractTextError(f"{code}: {where}: {rest}") from None
-    return axis
 
 
 def _tensor(hint: object, where: str) -> TensorSpec:
@@ -152,8 +149,7 @@ def _tensor(hint: object, where: str) -> TensorSpec:
     try:
         shape = parse_shape(array.dim_str)
     except ContractTextError as error:
-        code, _, rest = str(error).partition(": ")
-        raise ContractTextError(f"{code}: {where}: {rest}") from None
+        raise _at(where, error) from None
     dtypes: object = array.dtypes  # a tuple of names; a sentinel object means any
     return TensorSpec(
         cls=cls,
@@ -212,14 +208,14 @@ def _marked(spec: Spec, marks: tuple[object, ...], where: str) -> Spec:
     for mark in marks:
         match mark:
             case DtypeOf(model=model):
-                spec = _on_tensors(spec, where, "dtype", dtype_of=model)
-            case IdsOf(model=model, pad=pad):
-                axis = _axis(f"{model}_vocab", where)
-                spec = _on_tensors(spec, where, "ids", ids_of=model, indexes=axis, pad=pad)
-            case IndexOf(axis=text, pad=pad):
-                axis = _axis(text, where)
-                model = _VOCABULARIES.get(text)
-                spec = _on_tensors(spec, where, "indexes", ids_of=model, indexes=axis, pad=pad)
+                spec = _on_tensors(spec, where, "dtype", partial(_of_dtype, where, model))
+            case IdsOf() | IndexOf():
+                call = "ids" if isinstance(mark, IdsOf) else "indexes"
+                try:
+                    said = counted(mark)
+                except ContractTextError as error:
+                    raise _at(where, error) from None
+                spec = _on_tensors(spec, where, call, partial(_counting, where, call, said))
             case InPhase(name=name) if phase is None:
                 phase = name
             case str():  # documentation for readers
@@ -238,27 +234,36 @@ def _is_mark(mark: object) -> bool:
     return isinstance(mark, DtypeOf | IdsOf | IndexOf | InPhase)
 
 
-def _has_integers(spec: TensorSpec) -> bool:
-    return spec.dtypes is None or any(one.startswith(("int", "uint")) for one in spec.dtypes)
+def _of_dtype(where: str, model: Model, spec: TensorSpec) -> TensorSpec:
+    if spec.dtype_of not in (None, model):
+        raise refusal(where, "dtype(...) says both models", "keep one mark")
+    return replace(spec, dtype_of=model)
 
 
-def _on_tensors(spec: Spec, where: str, mark: str, **change: Any) -> Spec:
+def _counting(where: str, call: str, said: Counted, spec: TensorSpec) -> TensorSpec:
+    if not (spec.dtypes is None or any(one.startswith(("int", "uint")) for one in spec.dtypes)):
+        raise refusal(
+            where, f"{call}(...) marks whole numbers", "write Int64[Tensor, ...] or Int32"
+        )
+    if spec.indexes is not None:
+        wrong = Counted(spec.indexes, spec.ids_of, spec.pad).contradiction(said)
+        if wrong is not None:
+            raise refusal(where, wrong, "keep the one mark that is true")
+    return replace(spec, ids_of=said.ids_of, indexes=said.axis, pad=said.pad)
+
+
+def _on_tensors(
+    spec: Spec, where: str, call: str, change: Callable[[TensorSpec], TensorSpec]
+) -> Spec:
     match spec:
         case TensorSpec():
-            if any(getattr(spec, key) not in (None, said) for key, said in change.items()):
-                what = "another axis" if mark == "indexes" else "both models"
-                raise refusal(where, f"{mark}(...) says {what}", "keep one mark")
-            if mark == "indexes" and not _has_integers(spec):
-                raise refusal(
-                    where, f"{mark}(...) marks whole numbers", "write Int64[Tensor, ...] or Int32"
-                )
-            return replace(spec, **change)
+            return change(spec)
         case OptionalSpec(item=item):
-            return OptionalSpec(item=_on_tensors(item, where, mark, **change))
+            return OptionalSpec(item=_on_tensors(item, where, call, change))
         case SequenceSpec(container=container, item=item):
-            return SequenceSpec(container=container, item=_on_tensors(item, where, mark, **change))
+            return SequenceSpec(container=container, item=_on_tensors(item, where, call, change))
         case _:
-            raise refusal(where, f"{mark}(...) marks a tensor", "put it around the tensor itself")
+            raise refusal(where, f"{call}(...) marks a tensor", "put it around the tensor itself")
 
 
 def unalias(hint: object) -> object:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 
+from shapecheck.dims.places import Places, least, loose
 from shapecheck.dims.vocabulary import lookup
 from shapecheck.errors import ContractTextError
 from shapecheck.spec.carrier import carrier_of
@@ -32,35 +33,29 @@ def refuse_loose(contract: ContractSpec, *, names_bind: bool) -> None:
             f"SHP103 loose-dim: {contract.where} names no tensor and no carrier, so its contract "
             "checks nothing; annotate what crosses, or remove @contract"
         )
-    named = _sum(_places(spec, path, contract.phase) for path, spec in found)
-    _add_indexed(contract, found, named)
-    for name, places in named.items():
+    arguments, results = Places[str](), list[Places[str]]()
+    for path, spec in found:
+        places = _places(spec, path, contract.phase)
+        if path.startswith("argument "):
+            arguments.add(places)
+        else:
+            results.append(places)
+    for name, path, is_mark in loose(arguments, results):
         declared = lookup(name)
         per_call = declared is not None and declared.per_call
-        if len(places) == 1 and (per_call or names_bind):
-            why = "" if per_call else " and no Dims is in reach (`self.dims` or a Dims parameter)"
+        if not (per_call or names_bind):
+            continue
+        why = "" if per_call else " and no Dims is in reach (`self.dims` or a Dims parameter)"
+        if is_mark:
             raise ContractTextError(
-                f"SHP103 loose-dim: {contract.where}: {name!r} occurs only in {places[0]}{why}, so "
-                "it would bind to anything; use it in a second tensor, or write the size it has"
+                f"SHP103 loose-dim: {contract.where}: {path} indexes {name}, and no tensor that "
+                f"crosses with it has {name!r}{why}, so nothing would say how many there are; let "
+                "the indexed tensor cross too, or remove the mark"
             )
-
-
-def _add_indexed(
-    contract: ContractSpec, found: Iterable[tuple[str, Spec]], named: Mapping[str, list[str]]
-) -> None:
-    """Positions along an axis are another place of its names; SHP103 when no tensor has it."""
-    for root, spec in found:
-        for path, tensor, _ in tensors_of(spec, root, contract.phase):
-            for name in sorted(tensor.indexes.symbols() if tensor.indexes is not None else ()):
-                declared = lookup(name)
-                if name in named:
-                    named[name].append(path)
-                elif declared is not None and declared.per_call:
-                    raise ContractTextError(
-                        f"SHP103 loose-dim: {contract.where}: {path} indexes {tensor.indexes}, and "
-                        f"no tensor of this contract has {name!r}, so nothing would say how many "
-                        "there are; let the indexed tensor cross too, or remove the mark"
-                    )
+        raise ContractTextError(
+            f"SHP103 loose-dim: {contract.where}: {name!r} occurs only in {path}{why}, so it "
+            "would bind to anything; use it in a second tensor, or write the size it has"
+        )
 
 
 def roots(contract: ContractSpec) -> Iterator[tuple[str, Spec]]:
@@ -85,30 +80,25 @@ def tensors_of(spec: Spec, path: str, phase: str | None) -> Iterator[tuple[str, 
             yield place, tensor, times * count
 
 
-def _places(spec: Spec, path: str, phase: str | None) -> dict[str, list[str]]:
+def _places(spec: Spec, path: str, phase: str | None) -> Places[str]:
     """The places of each name; of a union's members the one where the name occurs least."""
+    made = Places[str]()
     if isinstance(spec, TensorSpec):
-        places: dict[str, list[str]] = {}
         for axis in spec.shape.axes:
             for name in axis.symbols():
-                places.setdefault(name, []).append(path)
-        return places
+                made.shapes.setdefault(name, []).append(path)
+        marked = made.marks if spec.ids_of is None else made.ids
+        for name in sorted(spec.indexes.symbols() if spec.indexes is not None else ()):
+            marked.setdefault(name, []).append(path)
+        return made
     parts = [
-        {name: where * times for name, where in _places(part, inside, phase).items()}
-        for inside, part, times in _parts(spec, path, phase)
+        (_places(part, inside, phase), times) for inside, part, times in _parts(spec, path, phase)
     ]
-    if not isinstance(spec, UnionSpec):
-        return _sum(parts)
-    names = {name for part in parts for name in part}
-    return {name: min((p[name] for p in parts if name in p), key=len) for name in names}
-
-
-def _sum(parts: Iterable[dict[str, list[str]]]) -> dict[str, list[str]]:
-    total: dict[str, list[str]] = {}
-    for part in parts:
-        for name, places in part.items():
-            total.setdefault(name, []).extend(places)
-    return total
+    if isinstance(spec, UnionSpec):
+        return least([places for places, _ in parts])
+    for places, times in parts:
+        made.add(places, times)
+    return made
 
 
 def _parts(spec: Spec, path: str, phase: str | None) -> Iterator[tuple[str, Spec, int]]:

@@ -21,7 +21,8 @@ from shapecheck.runtime.stats import Tally
 from shapecheck.runtime.table import bare_functions
 from shapecheck.spec import CarrierSpec, ContractSpec, FunctionContract, Spec, watching
 from shapecheck.symbolic.attribution import is_traced_file, shown_path
-from shapecheck.symbolic.boundary import Boundary, Held
+from shapecheck.symbolic.binding import Binding, Held
+from shapecheck.symbolic.boundary import Boundary
 from shapecheck.symbolic.bounds import Bounds
 from shapecheck.symbolic.domains import Domains
 from shapecheck.symbolic.indices import Indices
@@ -96,10 +97,13 @@ class Contracts:
     ) -> Boundary:
         known = isinstance(dims, Dims)
         return Boundary(
-            where=where,
-            phase=phase,
-            dims=dims if known and dims.symbolic else self.dims,
-            has_dims=known,
+            binding=Binding(
+                where=where,
+                phase=phase,
+                dims=dims if known and dims.symbolic else self.dims,
+                has_dims=known,
+                recorder=self.recorder,
+            ),
             recorder=self.recorder,
             domains=self.domains,
             indices=self.indices,

@@ -9,10 +9,19 @@ from typing import Annotated
 
 import pytest
 import torch
-from jaxtyping import Bool, Float, Float32, Int32, Int64
+from jaxtyping import Bool, Float, Float32, Int32, Int64, UInt
 from torch import Tensor
 
-from shapecheck import ContractTextError, Dims, ShapeContractError, carrier, contract, indexes
+from shapecheck import (
+    ContractTextError,
+    Dims,
+    ShapeContractError,
+    carrier,
+    contract,
+    ids,
+    indexes,
+    invariant,
+)
 from shapecheck.testing import make
 
 
@@ -118,6 +127,152 @@ def test_an_axis_of_an_absent_tensor_bounds_nothing(level, dims: Dims) -> None:
         step(torch.tensor([7]), torch.tensor([0]), torch.zeros(3, dims["target_hidden"]), dims)
 
 
+Last = Annotated[Int64[Tensor, "bs"], indexes("tokens")]
+Hidden = Float32[Tensor, "tokens"]
+
+
+@carrier
+@dataclass
+class Marked:
+    last: Last
+
+
+@carrier
+@dataclass
+class Plain:
+    bs: Int64[Tensor, "bs"]
+
+
+ORDERS = {
+    "a tensor": (Last, Hidden, lambda x: x),
+    "optional": (Last | None, Hidden | None, lambda x: x),
+    "optional mark": (Last | None, Hidden, lambda x: x),
+    "optional axis": (Last, Hidden | None, lambda x: x),
+    "lists": (list[Last], list[Hidden], lambda x: [x, x]),
+    "optional lists": (list[Last] | None, list[Hidden] | None, lambda x: [x]),
+    "optional in a list": (list[Last | None], Hidden | None, lambda x: [x]),
+    "a union": (Marked | Plain, Hidden | None, lambda x: Marked(x)),
+}
+
+
+@pytest.mark.parametrize("name", ORDERS)
+@pytest.mark.parametrize("first", ["last", "hidden"])
+def test_the_verdict_does_not_depend_on_the_order_of_arguments(
+    level, name: str, first: str
+) -> None:
+    level("full")
+    mark, axis, put = ORDERS[name]
+
+    def last_first(last, hidden, bs): ...
+
+    def hidden_first(hidden, last, bs): ...
+
+    step = last_first if first == "last" else hidden_first
+    step.__annotations__ = {"last": mark, "hidden": axis, "bs": Int64[Tensor, "bs"]}
+    if first == "hidden":
+        step.__annotations__ = {"hidden": axis, "last": mark, "bs": Int64[Tensor, "bs"]}
+    step = contract(step)
+    hidden, bs = torch.zeros(3), torch.tensor([0])
+    several = [hidden] if "lists" in name else hidden
+    step(last=put(torch.tensor([2])), hidden=several, bs=bs)
+    with pytest.raises(ShapeContractError, match=r"\[0, tokens=3\) +got 7") as raised:
+        step(last=put(torch.tensor([7])), hidden=several, bs=bs)
+    assert raised.value.diagnostic.code == "SHP307"
+
+
+def test_a_range_is_judged_before_an_invariant_looks_up_with_it(level) -> None:
+    level("full")
+
+    @carrier
+    @dataclass
+    class Chosen:
+        last: Last
+        scores: Float32[Tensor, "bs"] | None
+
+        @invariant
+        def is_finite(self) -> bool:
+            return self.last.max() < 3 or bool(torch.zeros(3)[self.last].isfinite().all())
+
+    @contract
+    def step(chosen: Chosen | None, hidden: Hidden | None) -> None: ...
+
+    with pytest.raises(ShapeContractError) as raised:
+        step(Chosen(torch.tensor([7]), None), torch.zeros(3))
+    assert raised.value.diagnostic.code == "SHP307"
+
+
+def test_of_several_values_the_wrong_one_is_named(level) -> None:
+    level("full")
+
+    @contract
+    def step(last: list[list[Last]], hidden: Hidden | None) -> None: ...
+
+    good, wrong = torch.tensor([1]), torch.tensor([9])
+    with pytest.raises(ShapeContractError, match=r"argument last\[1\]\[0\]\n +expected indices"):
+        step([[good, good], [wrong]], torch.zeros(3))
+
+
+LAYOUTS = {
+    "coo": lambda x: x.to_sparse(),
+    "csr": lambda x: x.to_sparse_csr(),
+    "csc": lambda x: x.to_sparse_csc(),
+    "uncoalesced": lambda x: torch.sparse_coo_tensor(
+        torch.tensor([[0, 0], [1, 1]]), torch.stack([x[0, 1], 0 * x[0, 1]]), x.shape
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
+@pytest.mark.filterwarnings("ignore:Sparse CSC tensor support")
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_a_sparse_index_is_judged_like_a_dense_one(level, name: str) -> None:
+    level("full")
+
+    @contract
+    def step(
+        at: Annotated[Int64[Tensor, "2 2"], indexes("tokens", pad=-1)], hidden: Hidden
+    ) -> None: ...
+
+    at = torch.tensor([[0, 2], [0, 0]])
+    step(LAYOUTS[name](at), torch.zeros(3))
+    with pytest.raises(ShapeContractError, match=r"got (0 to )?2"):
+        step(LAYOUTS[name](at), torch.zeros(2))
+    with pytest.raises(
+        ShapeContractError, match=r"tokens=0\) or are -1 +got 0"
+    ):  # what it leaves out is 0
+        step(LAYOUTS[name](at * 0 - torch.eye(2, dtype=torch.int64).flip(0)), torch.zeros(0))
+
+
+def test_a_pad_of_the_least_integer_is_one(level) -> None:
+    level("full")
+    least = -(2**63)
+
+    @contract
+    def step(at: Annotated[Int64[Tensor, "bs"], indexes("bs", pad=least)]) -> None: ...
+
+    step(torch.tensor([least, 1]))
+    with pytest.raises(ShapeContractError, match="SHP307"):
+        step(torch.tensor([least + 1, 1]))
+
+
+@pytest.mark.parametrize("pad", [-(2**63) - 1, -(2**70)])
+def test_a_pad_that_no_integer_tensor_holds_is_refused(pad: int) -> None:
+    for mark in (lambda: indexes("bs", pad=pad), lambda: ids("draft", pad=pad)):
+        with pytest.raises(ContractTextError, match=r"SHP101 .*no integer tensor holds it"):
+            mark()
+
+
+def test_no_value_of_an_unsigned_index_is_the_pad(level) -> None:
+    level("full")
+
+    @contract
+    def step(at: Annotated[UInt[Tensor, "bs"], indexes("bs", pad=-1)]) -> None: ...
+
+    step(torch.tensor([0, 1], dtype=torch.uint8))
+    with pytest.raises(ShapeContractError, match="SHP307"):
+        step(torch.tensor([2**64 - 1, 0], dtype=torch.uint64))
+
+
 def test_an_axis_that_no_tensor_has_is_refused() -> None:
     with pytest.raises(ContractTextError, match=r"SHP103 .*argument last indexes tokens"):
 
@@ -125,6 +280,80 @@ def test_an_axis_that_no_tensor_has_is_refused() -> None:
         def step(
             last: Annotated[Int64[Tensor, "bs"], indexes("tokens")], bs: Int64[Tensor, "bs"]
         ) -> None: ...
+
+
+def test_an_axis_that_only_a_result_has_says_nothing_of_an_argument() -> None:
+    def step(last, bs): ...
+
+    step.__annotations__ = {"last": Last, "bs": Int64[Tensor, "bs"], "return": Hidden}
+    with pytest.raises(ContractTextError, match=r"SHP103 .*argument last indexes tokens"):
+        contract(step)
+
+    @contract
+    def other(hidden: Hidden, bs: Int64[Tensor, "bs"]) -> Last: ...
+
+    assert callable(other)
+
+
+def test_the_arms_of_a_union_say_nothing_of_one_another() -> None:
+    @carrier
+    @dataclass
+    class Other:
+        bs: Int64[Tensor, "bs"]
+        hidden: Hidden
+
+    with pytest.raises(ContractTextError, match=r"SHP103 .*it.last indexes tokens"):
+
+        @contract
+        def step(it: Marked | Other, bs: Int64[Tensor, "bs"]) -> None: ...
+
+    @contract
+    def both(it: Marked | Plain, hidden: Hidden, bs: Int64[Tensor, "bs"]) -> None: ...
+
+    assert callable(both)
+
+
+def test_without_dims_a_mark_needs_a_tensor_with_its_axis(level) -> None:
+    level("full")
+    with pytest.raises(ContractTextError, match=r"SHP103 .*rows indexes req_rows.*no Dims is in"):
+
+        @contract
+        def loose(
+            rows: Annotated[Int64[Tensor, "bs"], indexes("req_rows")], bs: Int64[Tensor, "bs"]
+        ) -> None: ...
+
+    @contract
+    def step(
+        rows: Annotated[Int64[Tensor, "bs"], indexes("req_rows")],
+        table: Int64[Tensor, "req_rows"],
+        bs: Int64[Tensor, "bs"],
+    ) -> None: ...
+
+    step(torch.tensor([2]), torch.zeros(3, dtype=torch.int64), torch.tensor([0]))
+    with pytest.raises(ShapeContractError, match=r"\[0, req_rows=3\) +got 3"):
+        step(torch.tensor([3]), torch.zeros(3, dtype=torch.int64), torch.tensor([0]))
+
+    @contract
+    def ids_alone(
+        tokens: Annotated[Int64[Tensor, "bs"], ids("draft")], bs: Int64[Tensor, "bs"]
+    ) -> None: ...
+
+    assert ids_alone(torch.tensor([2]), torch.tensor([0])) is None
+
+
+def test_a_method_whose_object_has_no_dims_is_held_to_the_same(level) -> None:
+    level("full")
+
+    class Worker:
+        @contract
+        def step(
+            self,
+            rows: Annotated[Int64[Tensor, "bs"], indexes("req_rows")],
+            bs: Int64[Tensor, "bs"],
+        ) -> None: ...
+
+    with pytest.raises(ContractTextError, match=r"SHP103 .*no Dims is in reach"):
+        Worker().step(torch.tensor([2]), torch.tensor([0]))
 
 
 def test_a_mark_ties_an_axis_that_occurs_once() -> None:
@@ -157,7 +386,10 @@ def test_a_mark_that_names_no_axis_is_refused(axis: str, pad: int | None, said: 
     ("hint", "said"),
     [
         (Annotated[Int64[Tensor, "bs"], indexes("req_row")], "SHP102 .*req_rows"),
-        (Annotated[Int64[Tensor, "bs"], indexes("req_rows"), indexes("bs")], "another axis"),
+        (
+            Annotated[Int64[Tensor, "bs"], indexes("req_rows"), indexes("bs")],
+            "count along two axes",
+        ),
         (Annotated[int, indexes("req_rows")], "marks a tensor"),
         (Annotated[Float[Tensor, "bs"], indexes("req_rows")], "marks whole numbers"),
         (Annotated[Bool[Tensor, "bs"], indexes("req_rows")], "marks whole numbers"),

@@ -81,6 +81,39 @@ def test_markers() -> None:
     assert inside.item.dtype_of == "target"
 
 
+TOKENS, CHILDREN = ids("target"), indexes("bs*topk")
+MARKS = {
+    "ids of two models": (TOKENS, ids("draft", pad=-1), "are ids of two models"),
+    "ids and positions": (TOKENS, CHILDREN, "count along two axes"),
+    "positions along two axes": (CHILDREN, indexes("bs"), "count along two axes"),
+    "ids with and without a pad": (TOKENS, ids("target", pad=-1), "differ in the pad"),
+    "two pads": (indexes("bs", pad=-1), indexes("bs", pad=-2), "differ in the pad"),
+}
+
+
+@pytest.mark.parametrize("name", MARKS)
+def test_two_marks_that_contradict_each_other_are_refused_in_either_order(name: str) -> None:
+    one, other, what = MARKS[name]
+    for first, second in ((one, other), (other, one)):
+        with pytest.raises(ContractTextError, match=what) as caught:
+            read(Annotated[Annotated[Int64[Tensor, "bs"], first] | None, second])
+        assert str(caught.value).endswith("keep the one mark that is true")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (TOKENS, TOKENS),
+        (TOKENS, indexes("target_vocab")),
+        (CHILDREN, indexes("topk*bs")),
+        (indexes("bs", pad=-1), indexes("bs", pad=-1)),
+    ],
+)
+def test_two_marks_that_say_the_same_are_one(one: object, other: object) -> None:
+    both = read(Annotated[Int64[Tensor, "bs"], one, other])
+    assert both == read(Annotated[Int64[Tensor, "bs"], one])
+
+
 @pytest.mark.parametrize(
     "hint",
     [Int64[Tensor, "bs"] | None, Optional[Int64[Tensor, "bs"]]],  # noqa: UP045
@@ -150,7 +183,7 @@ def test_a_new_type_is_what_it_stands_for() -> None:
         ),
         (
             Annotated[Annotated[Int64[Tensor, "bs"], ids("draft")] | None, ids("target")],
-            r"ids\(\.\.\.\) says both models",
+            r"ids\('draft'\) and ids\('target'\) are ids of two models",
         ),
         (Iterator[One], "would not be checked"),
         (dict[str, list[Int64[Tensor, "bs"]]], "would not be checked"),

@@ -1,0 +1,83 @@
+"""Where the names of a contract stand, and which of them nothing ties to a size.
+
+Read from hints and from source alike, so `P` is whatever a reader says of a place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, NamedTuple, TypeVar
+
+P = TypeVar("P")
+Named = dict[str, list[P]]
+
+
+class Loose(NamedTuple, Generic[P]):
+    """A name that would bind to anything, or the mark along an axis that no tensor has by then."""
+
+    name: str
+    place: P
+    is_mark: bool
+
+
+@dataclass(slots=True)
+class Places(Generic[P]):
+    """The places of every name: in shapes, and in marks along whose axis values count.
+
+    `ids` count along the vocabulary of a model, which no tensor has to have.
+    """
+
+    shapes: Named[P] = field(default_factory=dict[str, "list[P]"])
+    marks: Named[P] = field(default_factory=dict[str, "list[P]"])
+    ids: Named[P] = field(default_factory=dict[str, "list[P]"])
+
+    def add(self, other: Places[P], times: int = 1) -> None:
+        """Count another part of the contract too."""
+        for own, more in zip(self._kinds(), other._kinds(), strict=True):
+            for name, places in more.items():
+                own.setdefault(name, []).extend(places * times)
+
+    def marked(self, name: str) -> list[P]:
+        """The places of a name in marks of either kind."""
+        return [*self.marks.get(name, ()), *self.ids.get(name, ())]
+
+    def _kinds(self) -> tuple[Named[P], Named[P], Named[P]]:
+        return self.shapes, self.marks, self.ids
+
+
+def least(arms: Sequence[Places[P]]) -> Places[P]:
+    """For each name the places that it has in one alternative, of all the one with the fewest."""
+    made = Places[P]()
+    for name in dict.fromkeys(name for arm in arms for kind in arm._kinds() for name in kind):
+        having = [arm for arm in arms if name in arm.shapes or name in arm.marks]
+        # Of as many places those without a shape: there the mark says nothing.
+        arm = min(
+            having or [arm for arm in arms if name in arm.ids],
+            key=lambda one, name=name: (
+                len(one.shapes.get(name, ())) + len(one.marked(name)),
+                name in one.shapes,
+            ),
+        )
+        kinds = ({name: kind[name]} if name in kind else {} for kind in arm._kinds())
+        made.add(Places(*kinds))
+    return made
+
+
+def loose(arguments: Places[P], results: Sequence[Places[P]]) -> Iterator[Loose[P]]:
+    """Every name that stands at one place alone, and every mark whose axis is not there by then.
+
+    Arguments are judged before there is a result, so what a result has says nothing of them.
+    """
+    total, tied, said = Places[P](), dict[str, int](), set[str]()
+    for part in (arguments, *results):
+        total.add(part)
+        for name in dict.fromkeys((*part.marks, *part.ids)):
+            if name in arguments.shapes or name in part.shapes:
+                tied[name] = tied.get(name, 0) + len(part.marked(name))
+            elif name in part.marks and name not in said:
+                said.add(name)
+                yield Loose(name, part.marks[name][0], is_mark=True)
+    for name, places in total.shapes.items():
+        if name not in said and len(places) + tied.get(name, 0) == 1:
+            yield Loose(name, places[0], is_mark=False)
