@@ -1,8 +1,8 @@
 """Bounds of indices: no tensor holds a value that the axis it looks up in does not have.
 
 arange, topk and the like, constants and limits say which values there are for sure; arithmetic,
-joins and choices pass them on (`reach`). Every look-up is held to them, once with the numbers of
-the run and once for a batch of one row. Fake tensors have no values, so torch itself cannot ask.
+joins and choices pass them on (`reach`). Every look-up is held to them (`lookups`). Fake tensors
+have no values, so torch itself cannot ask.
 """
 
 # sympy ships no complete types; what comes out of it is an Expression.
@@ -15,23 +15,20 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import sympy
 import torch
 
 from shapecheck.symbolic import reach as reaches
-from shapecheck.symbolic.evidence import Meeting
-from shapecheck.symbolic.expressions import Expression
 from shapecheck.symbolic.index_operators import (
     ARITHMETIC,
     DIVISIONS,
     FILLED,
-    INDEXING,
+    INTEGERS,
     JOINS,
     KEEPS,
     LIMITS,
-    LOOKUPS,
     MASKS,
     ONES,
     ORDERS,
@@ -44,17 +41,15 @@ from shapecheck.symbolic.index_operators import (
     is_cut,
 )
 from shapecheck.symbolic.joins import Joins
+from shapecheck.symbolic.lookups import Lookups
 from shapecheck.symbolic.operands import tensors
 from shapecheck.symbolic.reach import Arithmetic, Reach, Witness
-from shapecheck.symbolic.shape_env import Operator, expression, storage_key, written
+from shapecheck.symbolic.shape_env import Operator, expression, sizes_of, storage_key, written
 
 if TYPE_CHECKING:
     from shapecheck.symbolic.recorder import Recorder
 
 _aten = torch.ops.aten
-_INTEGERS = (torch.int64, torch.int32)
-# Far more requests than any fixed axis has places.
-_MANY_ROWS = sympy.Integer(1_000_003)
 # On a view of a part of a memory: its reach, and how often the memory had been written to.
 _PART = "_shapecheck_part"
 # A source of everything whose values follow from positions or sizes alone.
@@ -73,18 +68,19 @@ class Bounds:
     _joins: Joins = field(default_factory=Joins)
     # Memory in which some positions hold something else: the largest may never be there.
     _masked: set[int] = field(default_factory=set[int])
-    # Comparisons that were looked at, and whether they all come out the same for one row.
-    _compared: dict[Expression, int] = field(default_factory=dict[Expression, int])
-    _same_code: dict[Expression, bool] = field(default_factory=dict[Expression, bool])
     # Held so that an address is not reused; the memory of fake tensors is empty.
     _alive: dict[int, object] = field(default_factory=dict[int, object])
     _number: Iterator[int] = field(default_factory=count)
+    lookups: Lookups = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.lookups = Lookups(self.recorder, self.of)
 
     def of(self, value: object) -> Reach | None:
         """What a tensor, or a number beside tensors, is known to have."""
         if isinstance(value, int | torch.SymInt) and not isinstance(value, bool):
             return reaches.constant(expression(value))
-        if not isinstance(value, torch.Tensor) or value.dtype not in _INTEGERS:
+        if not isinstance(value, torch.Tensor) or value.dtype not in INTEGERS:
             return None
         key = storage_key(value)[0]
         part = getattr(value, _PART, None)
@@ -104,7 +100,7 @@ class Bounds:
         packet = func.overloadpacket
         while self.recorder.unseen:
             self._overwrite(self.recorder.unseen.pop(), frozenset())
-        self._look_up(packet, args)
+        self.lookups.follow(packet, args)
         made = [one for one in tensors(result) if one.layout is torch.strided]
         if func.is_view:
             if made:
@@ -123,7 +119,7 @@ class Bounds:
         _, _, which = POSITIONS.get(packet, (0, 0, 0))
         holder = made[which] if made else None
         found = None
-        if holder is not None and holder.dtype in _INTEGERS:
+        if holder is not None and holder.dtype in INTEGERS:
             found = self._found(func, args, kwargs, holder)
         elsewhere = [
             one for one in written(func, args, kwargs) if not in_place or one is not args[0]
@@ -155,7 +151,7 @@ class Bounds:
         if packet in ZEROS or packet in ONES or packet in FILLED:
             value = args[FILLED[packet]] if packet in FILLED else int(packet in ONES)
             filled = self.of(value)
-            return None if filled is None else filled.within(_sizes(made))
+            return None if filled is None else filled.within(sizes_of(made))
         if packet in ARITHMETIC and len(args) == 2 and not kwargs:
             return self._combined(args[0], args[1], packet)
         if packet in LIMITS:
@@ -189,7 +185,7 @@ class Bounds:
             return None
         size = expression(given.shape[axis])
         ends = Witness(sympy.Integer(0)), Witness(size - 1)
-        return Reach(witnesses=ends, free=anywhere).within([size, *_sizes(made)])
+        return Reach(witnesses=ends, free=anywhere).within([size, *sizes_of(made)])
 
     def _taken(self, args: tuple[Any, ...], made: torch.Tensor) -> Reach | None:
         table, by = args[0], list(tensors(args[1:]))
@@ -199,7 +195,7 @@ class Bounds:
         if any(self._share(table, one) for one in by):
             return None
         found = self.of(table)
-        return found.within(_sizes(made)) if found is not None and found.free else None
+        return found.within(sizes_of(made)) if found is not None and found.free else None
 
     def _combined(self, left: object, right: object, packet: object) -> Reach | None:
         one, other = self.of(left), self.of(right)
@@ -252,7 +248,7 @@ class Bounds:
         for one in made:
             part = whole or found
             if cut:
-                part = part.within(_sizes(one)) if part is not None and part.free else whole
+                part = part.within(sizes_of(one)) if part is not None and part.free else whole
             setattr(one, _PART, (part, self._writes[storage_key(one)[0]]))
 
     def _keep(
@@ -265,9 +261,9 @@ class Bounds:
             sources |= self._sources_of(tensor)
             if found is not None:
                 # Beside what was written stands what was there.
-                found = Reach(witnesses=found.witnesses).within(_sizes(tensor))
+                found = Reach(witnesses=found.witnesses).within(sizes_of(tensor))
         self._sources[key] = sources
-        if found is None or tensor.dtype not in _INTEGERS:
+        if found is None or tensor.dtype not in INTEGERS:
             self._reach.pop(key, None)
         else:
             self._reach[key] = found
@@ -300,92 +296,6 @@ class Bounds:
             self._sources[key] = frozenset({next(self._number)})
         return self._sources[key]
 
-    # -- look-ups ------------------------------------------------------------------------------
-
-    def _look_up(self, packet: object, args: tuple[Any, ...]) -> None:
-        if packet in INDEXING:
-            indices = cast("Sequence[torch.Tensor | None]", args[1])
-            if not any(index is not None and index.dtype is torch.bool for index in indices):
-                for axis, index in enumerate(indices):
-                    if index is not None:
-                        self._check(index, args[0].shape[axis], wraps=True)
-        elif packet in LOOKUPS:
-            position, where = LOOKUPS[packet]
-            if args[0].dim():
-                axis = 0 if where is None else args[where]
-                self._check(args[position], args[0].shape[axis], wraps=False)
-
-    def _check(self, index: torch.Tensor, size: int, *, wraps: bool) -> None:
-        found = self.beyond(index, expression(size), wraps=wraps)
-        if found is not None:
-            self._report(found[0], expression(size), found[1])
-
-    def beyond(
-        self, index: torch.Tensor, large: Expression, *, wraps: bool = False, pad: int | None = None
-    ) -> tuple[Expression, str] | None:
-        """A value that an axis of this size does not have, and in which batch; None without one."""
-        found = self.of(index)
-        if found is None:
-            return None
-        there = _sizes(index)
-        for one in found.witnesses:
-            for numbers, said in self._settings(large):
-                value, axis = _number(one.value, numbers), _number(large, numbers)
-                # A size that depends on data may be 0.
-                present = (_number(part, numbers) or 0 for part in (*one.present, *there))
-                if value is None or axis is None or min(present, default=1) <= 0:
-                    continue
-                if value != pad and (value >= axis or value < (-axis if wraps else 0)):
-                    return one.value, said
-        return None
-
-    def _settings(self, large: Expression) -> Iterator[tuple[Mapping[Expression, Expression], str]]:
-        """The numbers of this run, and the same with one row in the batch, or with many.
-
-        Those only while no comparison of the run comes out otherwise for them: after one that
-        does, the code would be another. Many rows may well index what is made for as many as there
-        can be, so they are asked of axes that only the algorithm has.
-        """
-        judge = self.recorder.judge
-        known = {symbol: judge.hints[symbol] for symbol in judge.names}
-        yield known, ""
-        rows = {one for one, name in judge.names.items() if self.recorder.parties.is_batch(name)}
-        others = {sympy.Integer(1): " of 1 row"}
-        names = (judge.names.get(one, "") for one in large.free_symbols)
-        if self.recorder.parties.are_algorithm(names):
-            others[_MANY_ROWS] = " of many rows"
-        for number, said in others.items():
-            numbers = {one: number if one in rows else known[one] for one in known}
-            if self._is_same_code(number, numbers):
-                yield numbers, said
-
-    def _is_same_code(self, rows: Expression, numbers: Mapping[Expression, Expression]) -> bool:
-        compared, seen = self.recorder.compared, self._compared.get(rows, 0)
-        if self._same_code.get(rows, True):
-            new = list(compared)[seen:]
-            self._same_code[rows] = all(_replaced(one, numbers) == compared[one] for one in new)
-        self._compared[rows] = len(compared)
-        return self._same_code[rows]
-
-    def _report(self, value: Expression, size: Expression, said: str) -> None:
-        operation, judge = self.recorder.operation, self.recorder.judge
-        if operation is None:
-            return
-        names = {judge.names[one] for one in value.free_symbols | size.free_symbols}
-        reached, axis = judge.text(value), judge.text(size)
-        batch = f" in a batch{said}" if said else ""
-        self.recorder.add(
-            Meeting(
-                code="SHP401",
-                text=f"an index reaches {reached} in an axis of {axis}{batch}",
-                names=frozenset(names),
-                sides=(axis, reached),
-                site=operation.site,
-                operation=operation.name,
-                origins=self.recorder.origins(operation.operands),
-            )
-        )
-
 
 def _range(args: tuple[Any, ...]) -> Reach | None:
     # arange(end), arange(start, end), arange(start, end, step)
@@ -396,25 +306,8 @@ def _range(args: tuple[Any, ...]) -> Reach | None:
     return Reach(witnesses=(Witness(start), Witness(end - 1))).within([end - start])
 
 
-def _number(value: Expression, numbers: Mapping[Expression, Expression]) -> int | None:
-    """The value of a size; None where it depends on data or is none."""
-    found = _replaced(value, numbers)
-    return int(found) if found is not None and found.is_Integer else None
-
-
-def _replaced(expr: Expression, numbers: Mapping[Expression, Expression]) -> Expression | None:
-    try:
-        return expr.xreplace(numbers)
-    except ZeroDivisionError:
-        return None
-
-
 def _are_apart(left: object, right: object) -> bool:
     if not isinstance(left, torch.Tensor) or not isinstance(right, torch.Tensor):
         return True
     axes = zip(reversed(left.shape), reversed(right.shape), strict=False)
     return all(expression(one) == 1 or expression(other) == 1 for one, other in axes)
-
-
-def _sizes(tensor: torch.Tensor) -> list[Expression]:
-    return [expression(size) for size in tensor.shape]

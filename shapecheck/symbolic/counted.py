@@ -81,7 +81,7 @@ class Counted:
             return
         if self.indices.of(tensor) is None:
             self.indices.mark(tensor, wanted)
-        beyond = self.bounds.beyond(tensor, wanted.size, pad=spec.pad)
+        beyond = self.bounds.lookups.beyond(tensor, wanted.size, pad=spec.pad)
         if beyond is not None:
             reached, said = beyond
             text = self.recorder.judge.text(reached)

@@ -18,6 +18,7 @@ from shapecheck.symbolic.reach import Arithmetic
 from shapecheck.symbolic.shape_env import expression
 
 _aten = torch.ops.aten
+INTEGERS = (torch.int64, torch.int32)
 
 # Operator -> its axis argument, the default axis, and which of several results holds positions.
 POSITIONS: Mapping[object, tuple[int, int | None, int]] = {

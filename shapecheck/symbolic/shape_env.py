@@ -217,6 +217,11 @@ def expression(size: int | torch.SymInt) -> Expression:
     return size.node.expr if isinstance(size, torch.SymInt) else sympy.Integer(size)
 
 
+def sizes_of(tensor: torch.Tensor) -> list[Expression]:
+    """The sympy expressions behind the sizes of a tensor."""
+    return [expression(size) for size in tensor.shape]
+
+
 def require(condition: bool, message: str) -> None:
     """Ask a question whose denial raises, as a kernel would."""
     torch._check(condition, lambda: message)

@@ -1,0 +1,138 @@
+"""Look-ups: an index is held to the axis that it looks up in, for every batch that runs this code.
+
+Once with the numbers of the run, and once with one row in the batch, or with many.
+"""
+
+# sympy ships no complete types; what comes out of it is an Expression.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+import sympy
+import torch
+
+from shapecheck.symbolic.evidence import Meeting
+from shapecheck.symbolic.expressions import Expression
+from shapecheck.symbolic.index_operators import INDEXING, LOOKUPS
+from shapecheck.symbolic.reach import Reach
+from shapecheck.symbolic.shape_env import expression, sizes_of
+
+if TYPE_CHECKING:
+    from shapecheck.symbolic.recorder import Recorder
+
+# Far more requests than any fixed axis has places.
+_MANY_ROWS = sympy.Integer(1_000_003)
+
+
+@dataclass(slots=True)
+class Lookups:
+    """The look-ups of one trace; `reach` says what is known of the values of a tensor."""
+
+    recorder: Recorder
+    reach: Callable[[object], Reach | None]
+    # Comparisons that were looked at, and whether they all come out the same for one row.
+    _compared: dict[Expression, int] = field(default_factory=dict[Expression, int])
+    _same_code: dict[Expression, bool] = field(default_factory=dict[Expression, bool])
+
+    def follow(self, packet: object, args: tuple[Any, ...]) -> None:
+        """Report an index that an operator looks up with and that reaches beyond its axis."""
+        if packet in INDEXING:
+            indices = cast("Sequence[torch.Tensor | None]", args[1])
+            if not any(index is not None and index.dtype is torch.bool for index in indices):
+                for axis, index in enumerate(indices):
+                    if index is not None:
+                        self._check(index, args[0].shape[axis], wraps=True)
+        elif packet in LOOKUPS:
+            position, where = LOOKUPS[packet]
+            if args[0].dim():
+                axis = 0 if where is None else args[where]
+                self._check(args[position], args[0].shape[axis], wraps=False)
+
+    def _check(self, index: torch.Tensor, size: int, *, wraps: bool) -> None:
+        found = self.beyond(index, expression(size), wraps=wraps)
+        if found is not None:
+            self._report(found[0], expression(size), found[1])
+
+    def beyond(
+        self, index: torch.Tensor, large: Expression, *, wraps: bool = False, pad: int | None = None
+    ) -> tuple[Expression, str] | None:
+        """A value that an axis of this size does not have, and in which batch; None without one."""
+        found = self.reach(index)
+        if found is None:
+            return None
+        there = sizes_of(index)
+        for one in found.witnesses:
+            for numbers, said in self._settings(large):
+                value, axis = _number(one.value, numbers), _number(large, numbers)
+                # A size that depends on data may be 0.
+                present = (_number(part, numbers) or 0 for part in (*one.present, *there))
+                if value is None or axis is None or min(present, default=1) <= 0:
+                    continue
+                if value != pad and (value >= axis or value < (-axis if wraps else 0)):
+                    return one.value, said
+        return None
+
+    def _settings(self, large: Expression) -> Iterator[tuple[Mapping[Expression, Expression], str]]:
+        """The numbers of this run, and the same with one row in the batch, or with many.
+
+        Those only while no comparison of the run comes out otherwise for them: after one that
+        does, the code would be another. Many rows may well index what is made for as many as there
+        can be, so they are asked of axes that only the algorithm has.
+        """
+        judge = self.recorder.judge
+        known = {symbol: judge.hints[symbol] for symbol in judge.names}
+        yield known, ""
+        rows = {one for one, name in judge.names.items() if self.recorder.parties.is_batch(name)}
+        others = {sympy.Integer(1): " of 1 row"}
+        names = (judge.names.get(one, "") for one in large.free_symbols)
+        if self.recorder.parties.are_algorithm(names):
+            others[_MANY_ROWS] = " of many rows"
+        for number, said in others.items():
+            numbers = {one: number if one in rows else known[one] for one in known}
+            if self._is_same_code(number, numbers):
+                yield numbers, said
+
+    def _is_same_code(self, rows: Expression, numbers: Mapping[Expression, Expression]) -> bool:
+        compared, seen = self.recorder.compared, self._compared.get(rows, 0)
+        if self._same_code.get(rows, True):
+            new = list(compared)[seen:]
+            self._same_code[rows] = all(_replaced(one, numbers) == compared[one] for one in new)
+        self._compared[rows] = len(compared)
+        return self._same_code[rows]
+
+    def _report(self, value: Expression, size: Expression, said: str) -> None:
+        operation, judge = self.recorder.operation, self.recorder.judge
+        if operation is None:
+            return
+        names = {judge.names[one] for one in value.free_symbols | size.free_symbols}
+        reached, axis = judge.text(value), judge.text(size)
+        batch = f" in a batch{said}" if said else ""
+        self.recorder.add(
+            Meeting(
+                code="SHP401",
+                text=f"an index reaches {reached} in an axis of {axis}{batch}",
+                names=frozenset(names),
+                sides=(axis, reached),
+                site=operation.site,
+                operation=operation.name,
+                origins=self.recorder.origins(operation.operands),
+            )
+        )
+
+
+def _number(value: Expression, numbers: Mapping[Expression, Expression]) -> int | None:
+    """The value of a size; None where it depends on data or is none."""
+    found = _replaced(value, numbers)
+    return int(found) if found is not None and found.is_Integer else None
+
+
+def _replaced(expr: Expression, numbers: Mapping[Expression, Expression]) -> Expression | None:
+    try:
+        return expr.xreplace(numbers)
+    except ZeroDivisionError:
+        return None
