@@ -39,6 +39,7 @@ from shapecheck.symbolic.index_operators import (
     WRITES,
     ZEROS,
     is_cut,
+    value_put,
 )
 from shapecheck.symbolic.joins import Joins
 from shapecheck.symbolic.lookups import Lookups
@@ -170,7 +171,7 @@ class Bounds:
             return replace(known, free=False) if known and packet in JOINS else known
         if packet in TAKES:
             return self._taken(args, made)
-        return self.of(args[WRITES[packet]]) if packet in WRITES else None
+        return self.of(value_put(packet, args, kwargs)) if packet in WRITES else None
 
     def _positions(
         self, packet: object, args: tuple[Any, ...], kwargs: Mapping[str, Any], made: torch.Tensor

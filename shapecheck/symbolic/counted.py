@@ -18,7 +18,8 @@ from shapecheck.spec import TensorSpec
 from shapecheck.symbolic.binding import Held, Names
 from shapecheck.symbolic.bounds import Bounds
 from shapecheck.symbolic.domains import Domains, Ids
-from shapecheck.symbolic.indices import Index, Indices
+from shapecheck.symbolic.index_marks import Index
+from shapecheck.symbolic.indices import Indices
 from shapecheck.symbolic.recorder import Recorder
 from shapecheck.symbolic.shape_env import expression
 from shapecheck.symbolic.sizes import Size
@@ -49,9 +50,11 @@ class Counted:
     def _ids(self, held: Held, model: str, tensor: torch.Tensor, names: Names) -> None:
         wanted, tag = f"{model}_vocab", self.domains.of(tensor)
         if tag is None:
-            self.domains.tag(tensor, Ids(wanted))
-            return
-        if isinstance(tag, Ids) and not self.domains.conflict(tag.name, wanted):
+            tag = self.indices.ids(tensor)
+            if tag is None or not self.domains.conflict(tag.name, wanted):
+                self.domains.tag(tensor, Ids(wanted))
+                return
+        elif isinstance(tag, Ids) and not self.domains.conflict(tag.name, wanted):
             return
         diagnostic = finding(
             "SHP305",

@@ -28,6 +28,27 @@ POSITIONS: Mapping[object, tuple[int, int | None, int]] = {
     _aten.topk: (2, -1, 1),
     _aten.sort: (1, -1, 1),
 }
+
+
+class Ordered(NamedTuple):
+    """Where an operator that picks values along an axis is told which, and what it returns where.
+
+    `result` is the one of its results that holds positions, None for none; the others hold values.
+    """
+
+    axis: int
+    default: int | None
+    result: int | None
+
+
+ORDERED: Mapping[object, Ordered] = {
+    **{packet: Ordered(*place) for packet, place in POSITIONS.items()},
+    **dict.fromkeys((_aten.max, _aten.min, _aten.cummax, _aten.cummin), Ordered(1, None, 1)),
+    **dict.fromkeys((_aten.median, _aten.nanmedian), Ordered(1, None, 1)),
+    _aten.mode: Ordered(1, -1, 1),
+    _aten.kthvalue: Ordered(2, -1, 1),
+    _aten.aminmax: Ordered(1, None, None),
+}
 # All positions occur, wherever the values are.
 ORDERS = frozenset[object]({_aten.argsort, _aten.sort})
 # Operators that leave positions of their result that nothing can be said of, as a mask does.
@@ -72,21 +93,21 @@ UNKNOWN = frozenset[object](
     }
 )  # fmt: skip
 # Some values of the first operand are in the result.
-TAKES = frozenset[object]({_aten.index, _aten.gather, _aten.index_select, _aten.embedding})
+TAKES = frozenset[object](
+    {_aten.index, _aten.gather, _aten.index_select, _aten.embedding, _aten.take}
+)
 # Every value of the result is one of the operands', or a constant.
 SELECTS = frozenset[object](
     {
         *KEEPS, _aten.where, _aten.masked_fill, _aten.masked_select, _aten.constant_pad_nd,
-        _aten.clamp, _aten.clamp_min, _aten.clamp_max, _aten.amax, _aten.amin,
+        _aten.clamp, _aten.clamp_min, _aten.clamp_max, _aten.amax, _aten.amin, _aten.maximum,
+        _aten.minimum, _aten.tril, _aten.triu, _aten._unsafe_view,
     }
 )  # fmt: skip
-# In place, constants take the place of some or all values, or limit them.
+# In place, zeros take the place of some values, or limits that of those beyond.
 FILLS = frozenset[object](
-    {
-        _aten.zero_, _aten.fill_, _aten.masked_fill_, _aten.index_fill_, _aten.clamp_,
-        _aten.clamp_min_, _aten.clamp_max_,
-    }
-)  # fmt: skip
+    {_aten.tril_, _aten.triu_, _aten.clamp_, _aten.clamp_min_, _aten.clamp_max_}
+)
 # Views that leave something out.
 PARTS = frozenset[object](
     {
@@ -107,6 +128,17 @@ WRITES: Mapping[object, int] = {
     _aten.copy_: 1, _aten.index_put_: 2, _aten._index_put_impl_: 2, _aten.index_copy_: 3,
     _aten.scatter_: 3, _aten.masked_fill_: 2, _aten.index_fill_: 3,
 }  # fmt: skip
+# The same, and operators that write into a copy.
+_PUTS: Mapping[object, int] = {
+    **WRITES, _aten.fill_: 1, _aten.put_: 2, _aten.masked_scatter_: 2, _aten.index_put: 2,
+    _aten.index_copy: 3, _aten.index_fill: 3, _aten.scatter: 3, _aten.put: 2,
+    _aten.masked_scatter: 2, _aten.slice_scatter: 1, _aten.select_scatter: 1,
+    _aten.diagonal_scatter: 1,
+}  # fmt: skip
+# Those that may be told to add instead, by the argument behind the values.
+_ADDING = frozenset[object](
+    {_aten.index_put, _aten.index_put_, _aten._index_put_impl_, _aten.put, _aten.put_}
+)
 # Operator -> the argument that looks up, and the argument with the axis it runs over (None: 0).
 LOOKUPS: Mapping[object, tuple[int, int | None]] = {
     _aten.embedding: (1, None),
@@ -122,6 +154,20 @@ LOOKUPS: Mapping[object, tuple[int, int | None]] = {
 INDEXING = frozenset[object](
     {_aten.index, _aten.index_put, _aten.index_put_, _aten._index_put_impl_}
 )
+
+
+def is_put(packet: object) -> bool:
+    """Whether an operator puts values in the place of some of its first operand's."""
+    return packet in _PUTS
+
+
+def value_put(packet: object, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """The values, or the one number, that it puts there; None where it combines or knows none."""
+    place = _PUTS.get(packet)
+    if place is None or len(args) <= place or kwargs.get("reduce") or kwargs.get("accumulate"):
+        return None
+    adds = packet in _ADDING and len(args) > place + 1 and args[place + 1]
+    return None if adds else args[place]
 
 
 class Slice(NamedTuple):

@@ -3,165 +3,165 @@
 A contract's `indexes(...)` marks a tensor that nothing is known of, and what moves the values takes
 the mark along; arithmetic makes other numbers of them. Where such a tensor crosses as an index of
 another axis, it is told by name, before anything is looked up. Constants and positions that are
-laid out (`zeros`, `arange`) are an index of any axis, and so is what follows from them alone.
+laid out (`zeros`, `arange`) are an index of any axis, and so is what follows from them alone. A
+constant that takes the place of some values changes nothing of what the others count.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from shapecheck.dims.parse import Axis
-from shapecheck.dims.vocabulary import lookup
+from shapecheck.dims.expr import Poly
 from shapecheck.symbolic.domains import Domains, Ids
-from shapecheck.symbolic.expressions import Expression
+from shapecheck.symbolic.index_marks import Index, IndexMarks, is_part
 from shapecheck.symbolic.index_operators import (
     FILLED,
     FILLS,
+    INTEGERS,
     ONES,
+    ORDERED,
     SELECTS,
     TAKES,
     UNKNOWN,
-    WRITES,
     ZEROS,
     is_cut,
+    is_put,
+    value_put,
 )
 from shapecheck.symbolic.operands import tensors
-from shapecheck.symbolic.shape_env import Operator, storage_key, written
+from shapecheck.symbolic.shape_env import Operator, expression, written
 from shapecheck.symbolic.sizes import Size
 
 if TYPE_CHECKING:
     from shapecheck.symbolic.recorder import Recorder
 
 _aten = torch.ops.aten
-_INTEGERS = (torch.int64, torch.int32)
-# On a view of a part of a memory: what that part counts, apart from the rest.
-_PART = "_shapecheck_indexed_part"
-
-
-@dataclass(frozen=True, slots=True)
-class Index:
-    """Positions along an axis of this size, which the contract `where` calls `axis`."""
-
-    axis: Axis
-    size: Expression
-    where: str
-
-    def __str__(self) -> str:
-        return f"positions along {self.axis}"
-
-    def names(self) -> frozenset[str]:
-        """The names that the axis is made of."""
-        return self.axis.symbols()
-
-    @property
-    def is_fixed(self) -> bool:
-        """Whether the axis is as long in every batch: such an axis is no part of another."""
-        declared = [lookup(name) for name in self.names()]
-        return bool(declared) and not any(one is None or one.per_call for one in declared)
-
-
-@dataclass(slots=True)
-class _Part:
-    """What one view of a part counts; `own` once that was said of the part itself."""
-
-    index: Index | None = None
-    own: bool = False
 
 
 @dataclass(slots=True)
 class Indices:
-    """The marks of one trace, by memory; those of a part of a memory by view."""
+    """Follows what is marked through one trace."""
 
     recorder: Recorder
-    _marks: dict[int, Index] = field(default_factory=dict[int, Index])
-    # Memory of constants and laid out positions.
-    _plain: set[int] = field(default_factory=set[int])
-    # Held so that an address is not reused; the memory of fake tensors is empty.
-    _alive: dict[int, object] = field(default_factory=dict[int, object])
+    _marks: IndexMarks = field(default_factory=IndexMarks)
 
     def of(self, tensor: torch.Tensor) -> Index | None:
         """What the values are known to count."""
-        if tensor.dtype not in _INTEGERS or tensor.layout is not torch.strided:
-            return None
-        part = _part(tensor)
-        if part is not None and part.own:
-            return part.index
-        return self._marks.get(self._key(tensor))
+        return self._marks.of(tensor)
 
     def mark(self, tensor: torch.Tensor, index: Index) -> None:
         """A contract says what the values count; laid out ones still count anything."""
-        if not self.is_laid_out(tensor):
-            self._set(tensor, index)
+        if not self._marks.is_laid_out(tensor):
+            self._marks.put(tensor, index)
 
     def another(self, wanted: Index, tensor: torch.Tensor, domains: Domains) -> Index | Ids | None:
         """What the values count instead of `wanted`, if that is sure."""
-        found, parties = self.of(tensor), self.recorder.parties
+        found = self.of(tensor)
         if found is not None:
-            fixed = found.is_fixed or wanted.is_fixed
-            # Which ids of two vocabularies meet is for the domains to say.
-            both = all(name is not None for name in map(self._model, (found, wanted)))
-            if found.axis == wanted.axis or both or not fixed:
-                return None
-            sizes = (Size(one.size, self.recorder) for one in (found, wanted))
-            return None if next(sizes) == next(sizes) else found
+            return found if self._differ(found, wanted) else None
         tag = domains.of(tensor)
-        if not isinstance(tag, Ids) or not parties.is_model(tag.name):
+        if not isinstance(tag, Ids) or not self.recorder.parties.is_model(tag.name):
             return None
-        if self.is_laid_out(tensor) or _part(tensor) is not None:
+        if self._marks.is_laid_out(tensor) or is_part(tensor):
             return None
         return tag if wanted.is_fixed and self._model(wanted) is None else None
 
-    def _model(self, index: Index) -> str | None:
-        """The one name of its axis, where that is a model's."""
-        name = index.axis.as_symbol()
-        return name if name is not None and self.recorder.parties.is_model(name) else None
-
-    def is_laid_out(self, tensor: torch.Tensor) -> bool:
-        """Whether the values are constants or positions that follow from sizes alone."""
-        return self._key(tensor) in self._plain
+    def ids(self, tensor: torch.Tensor) -> Ids | None:
+        """The vocabulary that the values are known to be ids of."""
+        found = self.of(tensor)
+        name = self._model(found) if found is not None else None
+        return Ids(name) if name is not None else None
 
     def follow(
         self, func: Operator, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: object
     ) -> None:
         """Pass on what `func` moves, and forget what it overwrites."""
         for one in self.recorder.unseen:
-            self._overwrite(one, None)
+            self._marks.overwrite(one, None)
         made = [one for one in tensors(result) if one.layout is torch.strided]
         packet = func.overloadpacket
+        if packet is _aten.lift_fresh:
+            for one in made:  # a number of the code; of a list nobody knows where it comes from
+                self._marks.made(one, None, laid_out=not one.dim())
+            return
         if func.is_view:
-            self._view(args[0], made, cut=is_cut(packet, args))
+            cut = is_cut(packet, args)
+            for one in made:
+                self._marks.view(args[0], one, cut=cut)
             return
         into = list(written(func, args, kwargs))
-        for one in into:
-            self._write(one, packet, args, kwargs)
-        operands = list(tensors((args, kwargs)))
         fills = packet in ZEROS or packet in ONES or packet in FILLED
-        laid_out = fills or (packet not in UNKNOWN and all(map(self.is_laid_out, operands)))
-        index = self._of_result(packet, args)
-        for one in made:
-            if any(one is other for other in into):
-                continue
-            key = self._hold(one)
-            self._marks.pop(key, None)
-            self._plain.discard(key)
-            if laid_out:
-                self._plain.add(key)
-            elif index is not None and one.dtype in _INTEGERS:
-                self._marks[key] = index
+        given = [one for one in tensors((args, kwargs)) if not _is_any(one, into)]
+        laid_out = fills or (packet not in UNKNOWN and all(map(self._marks.is_laid_out, given)))
+        counted = self._of_results(packet, args, kwargs, made)
+        for one in into:
+            if args and one is args[0]:
+                self._write(one, packet, args, kwargs)
+        for one, index in zip(made, counted, strict=True):
+            if not _is_any(one, into):
+                self._marks.made(one, index, laid_out=laid_out)
+            elif not (args and one is args[0]):  # `out=`
+                self._marks.overwrite(one, None if laid_out else index)
+        for one in into:
+            if not (_is_any(one, made) or (args and one is args[0])):
+                self._marks.overwrite(one, None)
 
-    def _of_result(self, packet: object, args: Sequence[Any]) -> Index | None:
-        if packet in TAKES:
-            return self.of(args[0]) if isinstance(args[0], torch.Tensor) else None
-        return self._common(tensors(args)) if packet in SELECTS else None
+    def _of_results(
+        self,
+        packet: object,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        made: Sequence[torch.Tensor],
+    ) -> list[Index | None]:
+        """What each of the results counts."""
+        base = args[0] if args and isinstance(args[0], torch.Tensor) else None
+        if packet in ORDERED and base is not None:
+            # Values along an axis, and where on it they stood.
+            positions, values = ORDERED[packet].result, self.of(base)
+            return [
+                self._positions(packet, args, kwargs) if at == positions else values
+                for at in range(len(made))
+            ]
+        index: Index | None = None
+        if packet in TAKES and base is not None:
+            index = self.of(base)
+        elif is_put(packet) and base is not None:
+            value = value_put(packet, args, kwargs)
+            index = None if value is None else self._common(tensors((base, value)))
+        elif packet in SELECTS:
+            operands = [*args, *(value for name, value in kwargs.items() if name != "out")]
+            index = self._common(tensors(operands))
+        return [index] * len(made)
+
+    def _positions(
+        self, packet: object, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Index | None:
+        """Positions along the axis that was sorted, if it is one of a table.
+
+        A batch, or what an algorithm lays out, is often the front of something longer.
+        """
+        base, place = args[0], ORDERED[packet]
+        axis = args[place.axis] if len(args) > place.axis else kwargs.get("dim", place.default)
+        if not isinstance(axis, int) or not base.dim():
+            return None
+        size = expression(base.shape[axis])
+        name = self.recorder.single_name(size)
+        if name is None:
+            return None
+        order = getattr(packet, "__name__", str(packet))
+        index = Index(Poly.symbol(name), size, f"{order} along it", by_contract=False)
+        return index if index.is_table else None
 
     def _common(self, operands: Iterable[torch.Tensor]) -> Index | None:
         """What all of these count, conditions and constants left aside; None when they differ."""
         counted = [
-            self.of(one) for one in operands if one.dtype in _INTEGERS and not self.is_laid_out(one)
+            self.of(one)
+            for one in operands
+            if one.dtype in INTEGERS and not self._marks.is_laid_out(one)
         ]
         return counted[0] if counted and all(one == counted[0] for one in counted) else None
 
@@ -169,58 +169,44 @@ class Indices:
         self, into: torch.Tensor, packet: object, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> None:
         """`into` holds what the operator wrote, beside what is left of it."""
-        place = WRITES.get(packet)
-        if packet in FILLS and args and args[0] is into:
-            # Constants all over it count nothing; elsewhere the rest is what it was.
-            if packet in (_aten.zero_, _aten.fill_) and _part(into) is None:
-                self._overwrite(into, None)
-            return
-        value = args[place] if place is not None and len(args) > place and not kwargs else None
-        if value is None or args[0] is not into:
-            self._overwrite(into, None)
-        elif not isinstance(value, torch.Tensor) or self.is_laid_out(value):
-            return
-        elif packet is _aten.copy_ or self.is_laid_out(into):
-            self._overwrite(into, self.of(value))
+        value = value_put(packet, args, kwargs)
+        whole = packet in (_aten.copy_, _aten.fill_, _aten.zero_)
+        if whole and (packet is _aten.zero_ or self._is_constant(value)):
+            # Constants all over it count nothing; beside a part the rest is what it was.
+            if not is_part(into):
+                self._marks.overwrite(into, None)
+        elif value is not None:
+            if not self._is_constant(value):
+                self._marks.overwrite(into, self._common([value] if whole else [into, value]))
+        elif packet in FILLS:
+            limits = list(tensors((args[1:], kwargs)))
+            if not all(map(self._is_constant, limits)):
+                self._marks.overwrite(into, self._common([into, *limits]))
         else:
-            self._overwrite(into, self._common((into, value)))
+            self._marks.overwrite(into, None)
 
-    def _overwrite(self, tensor: torch.Tensor, index: Index | None) -> None:
-        if tensor.layout is not torch.strided:
-            return
-        key = self._hold(tensor)
-        self._plain.discard(key)
-        if _part(tensor) is not None and self._marks.get(key) != index:
-            self._marks.pop(key, None)
-        self._set(tensor, index)
+    def _is_constant(self, value: object) -> bool:
+        if isinstance(value, torch.Tensor):
+            return self._marks.is_laid_out(value)
+        return value is not None
 
-    def _set(self, tensor: torch.Tensor, index: Index | None) -> None:
-        part, key = _part(tensor), self._hold(tensor)
-        if part is not None:
-            part.index, part.own = index, True
-        elif index is None:
-            self._marks.pop(key, None)
-        else:
-            self._marks[key] = index
+    def _differ(self, found: Index, wanted: Index) -> bool:
+        both = all(self._model(one) is not None for one in (found, wanted))
+        # Which ids of two vocabularies meet is for the domains to say.
+        if found.axis == wanted.axis or both:
+            return False
+        if not (found.is_fixed or wanted.is_fixed):
+            return False
+        if not (found.by_contract or wanted.is_table):
+            return False
+        one, other = (Size(each.size, self.recorder) for each in (found, wanted))
+        return one != other
 
-    def _view(self, base: torch.Tensor, made: Sequence[torch.Tensor], *, cut: bool) -> None:
-        above = _part(base)
-        if not cut and above is None:
-            return  # all of the memory
-        for one in made:
-            part = above
-            if cut:
-                part = _Part() if above is None else _Part(above.index, above.own)
-            setattr(one, _PART, part)
-
-    def _hold(self, tensor: torch.Tensor) -> int:
-        key, storage = storage_key(tensor)
-        self._alive[key] = storage
-        return key
-
-    def _key(self, tensor: torch.Tensor) -> int:
-        return storage_key(tensor)[0] if tensor.layout is torch.strided else -1
+    def _model(self, index: Index) -> str | None:
+        """The one name of its axis, where that is a model's."""
+        name = index.axis.as_symbol()
+        return name if name is not None and self.recorder.parties.is_model(name) else None
 
 
-def _part(tensor: torch.Tensor) -> _Part | None:
-    return cast("_Part | None", getattr(tensor, _PART, None))
+def _is_any(tensor: torch.Tensor, others: Iterable[torch.Tensor]) -> bool:
+    return any(tensor is other for other in others)

@@ -227,8 +227,13 @@ def require(condition: bool, message: str) -> None:
     torch._check(condition, lambda: message)
 
 
-def storage_key(tensor: torch.Tensor) -> tuple[int, torch.UntypedStorage]:
-    """What all views of one memory share, and the object that keeps the key from being reused."""
+def storage_key(tensor: torch.Tensor) -> tuple[int, object]:
+    """What all views of one memory share, and the object that keeps the key from being reused.
+
+    A sparse tensor has no one memory and shares nothing.
+    """
+    if tensor.layout is not torch.strided:
+        return id(tensor), tensor
     storage = tensor.untyped_storage()
     return storage._cdata, storage
 
@@ -278,7 +283,8 @@ def laid_out(
 
 def is_plain_fake(tensor: torch.Tensor) -> bool:
     """Whether a layout says all there is to know: a fake tensor without values or gradients."""
-    return isinstance(tensor, FakeTensor) and tensor.constant is None and not tensor.requires_grad
+    strided = isinstance(tensor, FakeTensor) and tensor.layout is torch.strided
+    return strided and tensor.constant is None and not tensor.requires_grad
 
 
 def shared_operand(func: Operator) -> int | None:

@@ -106,6 +106,191 @@ MIXED: dict[str, tuple[Run, int]] = {
 }
 
 
+Change = Callable[[torch.Tensor, Batch], object]
+
+
+def _zeros(batch: Batch) -> torch.Tensor:
+    return torch.zeros_like(batch.rows)
+
+
+# What is done in place to lengths, which are lengths afterwards.
+KEPT: dict[str, Change] = {
+    "one element is a constant": lambda y, b: y.__setitem__(0, 3),
+    "constants behind a mask": lambda y, b: y.__setitem__(b.rows > 0, 0),
+    "constants at an index": lambda y, b: y.__setitem__(_zeros(b), 0),
+    "zeros behind a mask": lambda y, b: y.__setitem__(b.rows > 0, _zeros(b)[0]),
+    "one of its own elements": lambda y, b: y.__setitem__(0, y[-1]),
+    "others at an index": lambda y, b: y.index_put_((_zeros(b),), b.lens),
+    "others scattered": lambda y, b: y.scatter_(0, _zeros(b), b.lens),
+    "a constant scattered": lambda y, b: y.scatter_(0, _zeros(b), 0),
+    "others copied to an index": lambda y, b: y.index_copy_(0, _zeros(b), b.lens),
+    "others put": lambda y, b: y.put_(_zeros(b), b.lens),
+    "others behind a mask": lambda y, b: y.masked_scatter_(b.rows > 0, b.lens),
+    "filled behind a mask": lambda y, b: y.masked_fill_(b.rows > 0, 0),
+    "filled at an index": lambda y, b: y.index_fill_(0, _zeros(b), 0),
+    "limited": lambda y, b: y.clamp_(min=0),
+}
+# What is made of lengths, and has lengths alone.
+MADE: dict[str, Callable[[torch.Tensor, Batch], torch.Tensor]] = {
+    "sorted": lambda y, b: y.sort().values,
+    "sorted into": lambda y, b: torch.sort(y, out=(y.new_empty(y.shape), y.new_empty(y.shape)))[0],
+    "sorted stably": lambda y, b: y.sort(stable=True).values,
+    "the largest so far": lambda y, b: y.cummax(0).values,
+    "the least so far": lambda y, b: y.cummin(0).values,
+    "the largest few": lambda y, b: y.topk(y.shape[0]).values,
+    "the largest of an axis": lambda y, b: y[:, None].max(1).values,
+    "the least of an axis": lambda y, b: y[:, None].min(1).values,
+    "the extremes": lambda y, b: y[:, None].aminmax(dim=1).max,
+    "the median": lambda y, b: y[:, None].median(1).values,
+    "the mode": lambda y, b: y[:, None].mode(1).values,
+    "the k-th": lambda y, b: y[:, None].kthvalue(1).values,
+    "the larger of two": lambda y, b: torch.maximum(y, y.flip(0)),
+    "the lesser of two": lambda y, b: torch.minimum(y, y.flip(0)),
+    "a triangle": lambda y, b: y[:, None].tril()[:, 0],
+    "other places": lambda y, b: y.take(_zeros(b)),
+    "selected into": lambda y, b: torch.index_select(y, 0, _zeros(b), out=torch.empty_like(y)),
+    "others at an index": lambda y, b: y.index_put((_zeros(b),), b.lens),
+    "others scattered": lambda y, b: y.scatter(0, _zeros(b), b.lens),
+    "a constant scattered": lambda y, b: y.scatter(0, _zeros(b), 0),
+    "filled at an index": lambda y, b: y.index_fill(0, _zeros(b), 0),
+    "others copied to an index": lambda y, b: y.index_copy(0, _zeros(b), b.lens),
+    "others behind a mask": lambda y, b: y.masked_scatter(b.rows > 0, b.lens),
+    "others in a slice": lambda y, b: y.slice_scatter(b.lens[:1], 0, 0, 1),
+    "others in a place": lambda y, b: y.select_scatter(b.lens[0], 0, 0),
+    "converted and back": lambda y, b: y.to(torch.int32).long(),
+}
+
+
+def _changed(y: torch.Tensor, change: Change, batch: Batch) -> torch.Tensor:
+    change(y, batch)
+    return y
+
+
+@pytest.mark.parametrize("bs", [5, 1])
+@pytest.mark.parametrize("name", [*KEPT, *(f"made: {name}" for name in MADE)])
+def test_the_mark_is_kept_where_values_are_moved_or_replaced(name: str, bs: int) -> None:
+    make, change = MADE.get(name.removeprefix("made: ")), KEPT.get(name)
+
+    def read(t: Trace, w: Worker, b: Batch) -> None:
+        y = make(b.lens, b) if make and not change else _changed(b.lens.clone(), change, b)
+        w.read(y, None)
+
+    (said,) = _findings(read, bs=bs)
+    assert said.startswith("SHP307")
+    assert "positions along max_context" in said
+
+
+# What may be something else afterwards.
+LOST: dict[str, Change] = {
+    "other values at an index": lambda y, b: y.__setitem__(_zeros(b), b.rows),
+    "counts at an index": lambda y, b: y.index_put_((_zeros(b),), b.lens, accumulate=True),
+    "ones added": lambda y, b: y.index_put_((_zeros(b),), _zeros(b)[:1] + 1, accumulate=True),
+    "counts put": lambda y, b: y.put_(_zeros(b), b.lens, accumulate=True),
+    "sums scattered": lambda y, b: y.scatter_(0, _zeros(b), b.lens, reduce="add"),
+    "sums": lambda y, b: y.add_(1),
+    "limits of another kind": lambda y, b: y.clamp_(max=b.rows),
+    "zeros copied": lambda y, b: y.copy_(_zeros(b)),
+    "zeros all over": lambda y, b: y.__setitem__(slice(None), 0),
+    "others copied": lambda y, b: y.__setitem__(slice(None), b.rows),
+    "a result": lambda y, b: torch.add(b.rows, 1, out=y),
+    "zeros as a result": lambda y, b: torch.zeros(y.shape, dtype=y.dtype, out=y),
+}
+OTHERS: dict[str, Callable[[torch.Tensor, Batch], torch.Tensor]] = {
+    "where the sorted ones were": lambda y, b: y.sort().indices,
+    "where the largest was": lambda y, b: y.cummax(0).indices,
+    "where the largest few were": lambda y, b: y.topk(y.shape[0]).indices,
+    "which is the largest": lambda y, b: y[:, None].max(1).indices,
+    "sums": lambda y, b: y.cumsum(0),
+    "sums scattered": lambda y, b: y.scatter_add(0, _zeros(b), y),
+    "other values scattered": lambda y, b: y.scatter(0, _zeros(b), b.rows),
+    "other values behind a mask": lambda y, b: y.masked_scatter(b.rows > 0, b.rows),
+    "limits of another kind": lambda y, b: y.clamp(max=b.rows),
+}
+
+
+@pytest.mark.filterwarnings("ignore:The reduce argument")
+@pytest.mark.parametrize("bs", [5, 1, 0])
+@pytest.mark.parametrize("name", [*LOST, *(f"made: {name}" for name in OTHERS)])
+def test_the_mark_is_dropped_where_values_may_be_others(name: str, bs: int) -> None:
+    make, change = OTHERS.get(name.removeprefix("made: ")), LOST.get(name)
+
+    def read(t: Trace, w: Worker, b: Batch) -> None:
+        y = make(b.lens, b) if make and not change else _changed(b.lens.clone(), change, b)
+        w.read(y, None)
+
+    assert _findings(read, bs=bs) == []
+
+
+def test_a_sort_gives_positions_along_its_axis_where_that_is_a_table() -> None:
+    def sorted_columns(t: Trace, w: Worker, b: Batch) -> None:
+        w.read(t.tensor("bs max_context").argsort(-1)[:, 0], None)
+
+    def sorted_rows(t: Trace, w: Worker, b: Batch) -> None:
+        w.read(t.tensor("req_rows").argsort()[: t.size("bs")], None)
+        w.read(t.tensor("bs req_rows").cummax(1).indices[:, 0], None)
+        w.read(t.tensor("bs topk").argsort(-1)[:, 0], None)  # in front of the rows, perhaps
+
+    (said,) = _findings(sorted_columns)
+    assert "got positions along max_context" in said
+    assert _findings(sorted_rows) == []
+
+
+def test_ids_that_were_sorted_are_ids_of_the_same_vocabulary() -> None:
+    class Drafter:
+        def __init__(self, dims: Dims) -> None:
+            self.dims = dims
+
+        @contract
+        def take(self, tokens: Annotated[Int64[Tensor, "bs"], ids("draft")], bs: Rows) -> None: ...
+
+    def swapped(t: Trace, w: Worker, b: Batch) -> None:
+        Drafter(t.dims).take(b.tokens.sort().values, b.rows)
+
+    (said,) = _findings(swapped)
+    assert said.startswith("SHP305")
+
+
+def test_the_verdict_does_not_depend_on_the_order_of_arguments() -> None:
+    last = Annotated[Int64[Tensor, "bs*topk"], indexes("bs*topk")] | None
+    size = Int64[Tensor, "bs"] | None
+
+    @contract
+    def mark_first(dims: Dims, last: last, bs: size) -> None: ...
+
+    @contract
+    def axis_first(dims: Dims, bs: size, last: last) -> None: ...
+
+    @contract
+    def tokens_first(
+        dims: Dims,
+        last: Annotated[Int64[Tensor, "bs"], indexes("tokens")] | None,
+        states: Float[Tensor, "tokens"] | None,
+        bs: size,
+    ) -> None: ...
+
+    for step in (mark_first, axis_first):
+        with trace() as t:
+            rows = torch.arange(t.size("bs*topk")) + 1
+            step(t.dims, last=rows, bs=t.tensor("bs", torch.int64))
+        assert [one.code for one in t.report().findings] == ["SHP307"]
+    with trace() as t:
+        rows = torch.arange(t.size("bs"))
+        states = t.tensor("bs")[:-1]
+        tokens_first(t.dims, rows, states, t.tensor("bs", torch.int64))
+    assert [one.code for one in t.report().findings] == ["SHP307"]
+
+
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks")
+def test_a_sparse_index_crosses() -> None:
+    with trace() as t:
+        worker, batch = Worker(t.dims), _batch(t)
+        places = torch.zeros(1, t.size("bs"), dtype=torch.int64)
+        sparse = torch.sparse_coo_tensor(places, batch.lens, (t.size("bs"),), is_coalesced=True)
+        worker.read(sparse, None)
+        worker.sampled(sparse, batch.lens)
+    assert t.report().findings == ()
+
+
 @pytest.mark.parametrize("bs", [5, 1])
 @pytest.mark.parametrize("name", MIXED)
 def test_what_counts_along_another_axis_is_refused(name: str, bs: int) -> None:
