@@ -34,7 +34,7 @@ class Places(Generic[P]):
 
     def add(self, other: Places[P], times: int = 1) -> None:
         """Count another part of the contract too."""
-        for own, more in zip(self._kinds(), other._kinds(), strict=True):
+        for own, more in zip(self.kinds(), other.kinds(), strict=True):
             for name, places in more.items():
                 own.setdefault(name, []).extend(places * times)
 
@@ -42,14 +42,15 @@ class Places(Generic[P]):
         """The places of a name in marks of either kind."""
         return [*self.marks.get(name, ()), *self.ids.get(name, ())]
 
-    def _kinds(self) -> tuple[Named[P], Named[P], Named[P]]:
+    def kinds(self) -> tuple[Named[P], Named[P], Named[P]]:
+        """Shapes, marks and ids, in this order."""
         return self.shapes, self.marks, self.ids
 
 
 def least(arms: Sequence[Places[P]]) -> Places[P]:
     """For each name the places that it has in one alternative, of all the one with the fewest."""
     made = Places[P]()
-    for name in dict.fromkeys(name for arm in arms for kind in arm._kinds() for name in kind):
+    for name in dict.fromkeys(name for arm in arms for kind in arm.kinds() for name in kind):
         having = [arm for arm in arms if name in arm.shapes or name in arm.marks]
         # Of as many places those without a shape: there the mark says nothing.
         arm = min(
@@ -59,7 +60,7 @@ def least(arms: Sequence[Places[P]]) -> Places[P]:
                 name in one.shapes,
             ),
         )
-        kinds = ({name: kind[name]} if name in kind else {} for kind in arm._kinds())
+        kinds = ({name: kind[name]} if name in kind else {} for kind in arm.kinds())
         made.add(Places(*kinds))
     return made
 

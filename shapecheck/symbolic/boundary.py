@@ -147,12 +147,9 @@ class Boundary:
         value, path = held.value, held.path
         match held.spec:
             case OptionalSpec(item=item) if value is not None:
-                tensor = (
-                    absent_tensor(item, self.binding.dims, self.binding.phase)
-                    if self.binding.has_dims
-                    else None
-                )
-                if tensor is None:
+                known = self.binding
+                absent = absent_tensor(item, known.dims, known.phase) if known.has_dims else None
+                if absent is None:
                     yield from self._check([replace(held, spec=item)])
                 else:
                     self._refuse(held, Site(path=path, spec=absent), how="absent")

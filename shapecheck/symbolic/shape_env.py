@@ -283,8 +283,9 @@ def laid_out(
 
 def is_plain_fake(tensor: torch.Tensor) -> bool:
     """Whether a layout says all there is to know: a fake tensor without values or gradients."""
-    strided = isinstance(tensor, FakeTensor) and tensor.layout is torch.strided
-    return strided and tensor.constant is None and not tensor.requires_grad
+    if not isinstance(tensor, FakeTensor) or tensor.layout is not torch.strided:
+        return False
+    return tensor.constant is None and not tensor.requires_grad
 
 
 def shared_operand(func: Operator) -> int | None:

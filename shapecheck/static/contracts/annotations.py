@@ -7,12 +7,22 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from shapecheck.diagnostics.model import Span
 from shapecheck.dims.parse import parse_shape
+from shapecheck.dims.places import least
 from shapecheck.errors import ContractTextError
-from shapecheck.static.contracts.marks import is_harmless, mark_of, resolve_node, tool_name
+from shapecheck.markers import Counted, IdsOf, IndexOf, InPhase, counted
+from shapecheck.static.contracts.mark_calls import MARKERS, mark_made
+from shapecheck.static.contracts.marks import (
+    is_harmless,
+    mark_of,
+    may_name,
+    resolve_node,
+    tool_name,
+)
+from shapecheck.static.contracts.names import Item, Names, Place
 from shapecheck.static.index import ClassFacts, ModuleFacts
 from shapecheck.static.project import Project, Resolved, parse_annotation
 from shapecheck.static.walk import walk
@@ -34,35 +44,6 @@ class Refused(Exception):
         super().__init__(message)
         self.span = span
         self.message = message
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """One occurrence of an axis name: the path that messages show, and the shape string."""
-
-    path: str
-    span: Span
-
-
-@dataclass(slots=True)
-class Names:
-    """The occurrences of each axis name in an annotation, and how many tensors it has.
-
-    `indexed` are the names along which values count: another place of what some shape has.
-    """
-
-    places: dict[str, list[Place]] = field(default_factory=dict[str, list[Place]])
-    indexed: list[tuple[str, Place]] = field(default_factory=list[tuple[str, Place]])
-    tensors: int = 0
-    is_carrier: bool = False
-    phase: str | None = None
-
-    def add(self, other: Names, times: int = 1) -> None:
-        """Count another annotation too."""
-        for name, places in other.places.items():
-            self.places.setdefault(name, []).extend(places * times)
-        self.tensors += other.tensors
-        self.indexed += other.indexed
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +155,9 @@ class Reader:
                 total.add(self.read(item, f"{path}[{position}]"))
             return total
         if head in _SEQUENCES or head in ("tuple", "Tuple"):
-            total.add(self.read(items[0], f"{path}[]"), times=2)
+            inner = self.read(items[0], f"{path}[]")
+            total.add(inner, times=2)
+            total.item = inner.item
             return total
         if not is_harmless(found) or any(self.is_tensor(one) for one in items):
             raise Unresolved
@@ -183,31 +166,59 @@ class Reader:
     def annotated(self, items: list[ast.expr], path: str) -> Names:
         """What is marked; `phase("...")` makes it one alternative of several."""
         made = self.read(items[0], path)
-        for mark in items[1:]:
-            if not isinstance(mark, ast.Call):
+        for call in items[1:]:
+            if not isinstance(call, ast.Call):
+                if made.tensors and self.means_nothing(call):
+                    raise Refused(
+                        self.module.span(call),
+                        f"{wording(call)} means nothing to a tensor contract; use dtype(...), "
+                        "ids(...), indexes(...) or phase(...)",
+                    )
                 continue
-            name = tool_name(resolve_node(self.project, self.module, mark.func))
-            given = mark.args[0] if len(mark.args) == 1 else None
+            name = self.tool(call)
             if not name and made.tensors:
                 raise Unresolved
-            if name == "phase":
-                if not (isinstance(given, ast.Constant) and isinstance(given.value, str)):
-                    raise Unresolved
-                made.phase = given.value
-            elif name == "indexes":
-                made.indexed += self.counted(given, path)
+            if name in MARKERS:
+                self.mark(made, name, call, path)
         return made
 
-    def counted(self, text: ast.expr | None, path: str) -> list[tuple[str, Place]]:
-        """The names of the axis along which values count."""
-        if not (isinstance(text, ast.Constant) and isinstance(text.value, str)):
-            raise Unresolved
+    def mark(self, made: Names, name: str, call: ast.Call, path: str) -> None:
+        """Add what one mark says."""
         try:
-            axes = parse_shape(text.value, self.known).axes
-        except ContractTextError:
+            mark = mark_made(name, call)
+            said = counted(mark, self.known) if isinstance(mark, IdsOf | IndexOf) else mark
+        except ContractTextError:  # reported where the text stands
             raise Unresolved from None
-        place = Place(path, self.module.span(text))
-        return [(name, place) for axis in axes for name in sorted(axis.symbols())]
+        if said is None:
+            raise Unresolved
+        if isinstance(said, InPhase):
+            made.phase = said.name
+            return
+        span = self.module.span(call)
+        if made.item is None:
+            raise Refused(span, f"{name}(...) marks a tensor; put it around the tensor itself")
+        wrong = made.item.contradiction(said)
+        if wrong is not None:
+            raise Refused(span, wrong)
+        made.item = made.item.marked(said)
+        if isinstance(said, Counted):
+            kind = made.places.marks if said.ids_of is None else made.places.ids
+            for symbol in sorted(said.axis.symbols()):
+                kind.setdefault(symbol, []).append(Place(path, span))
+
+    def means_nothing(self, mark: ast.expr) -> bool:
+        """Whether it surely is neither a mark nor a text for readers."""
+        if isinstance(mark, ast.Constant):
+            return not isinstance(mark.value, str)
+        return tool_name(resolve_node(self.project, self.module, mark)) in MARKERS
+
+    def is_mark(self, call: ast.Call) -> bool:
+        """Whether a call makes a mark."""
+        return may_name(self.module, call.func, MARKERS) and self.tool(call) in MARKERS
+
+    def tool(self, call: ast.Call) -> str:
+        """The public name of shapecheck that is called, or the empty text."""
+        return tool_name(resolve_node(self.project, self.module, call.func))
 
     def tensor(self, node: ast.Subscript, path: str) -> Names:
         """The names of one shape string."""
@@ -226,10 +237,12 @@ class Reader:
         except ContractTextError:  # reported where the text stands
             raise Unresolved from None
         place = Place(path, self.module.span(text))
-        made = Names(tensors=1)
+        jaxtyped = resolve_node(self.project, self.module, node.value)
+        kind = jaxtyped.rpartition(".")[2] if isinstance(jaxtyped, str) else ""
+        made = Names(tensors=1, item=Item(kind))
         for axis in shape.axes:
             for name in axis.symbols():
-                made.places.setdefault(name, []).append(place)
+                made.places.shapes.setdefault(name, []).append(place)
         return made
 
     def union(self, items: list[ast.expr], path: str, node: ast.expr) -> Names:
@@ -246,11 +259,7 @@ class Reader:
                 "only carriers can be told apart in a union; give each alternative its "
                 'phase("..."), or split the field',
             )
-        total = Names(tensors=1, is_carrier=True)
-        for name in {name for one in read for name in one.places}:
-            total.places[name] = min((o.places[name] for o in read if name in o.places), key=len)
-        total.indexed = [one for part in read for one in part.indexed]
-        return total
+        return Names(least([one.places for one in read]), tensors=1, is_carrier=True)
 
     def phased(self, cases: dict[str, Names], path: str, node: ast.expr) -> Names:
         """The alternative of the contract's phase."""

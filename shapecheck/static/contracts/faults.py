@@ -8,13 +8,15 @@ from collections.abc import Iterator
 from shapecheck.static.contracts.declared import Declarations
 from shapecheck.static.contracts.loose import carrier_faults, function_faults
 from shapecheck.static.contracts.marks import definitions, mark_of
-from shapecheck.static.contracts.texts import text_faults
+from shapecheck.static.contracts.texts import alias_faults, text_faults
 from shapecheck.static.facts import ContractFault
 from shapecheck.static.index import ClassFacts, FunctionFacts, ModuleFacts
 
 
 def contract_faults(declarations: Declarations, module: ModuleFacts) -> Iterator[ContractFault]:
-    """Every malformed shape text, unknown axis name and loose name of a module's contracts."""
+    """Every malformed shape text and mark, unknown axis name and loose name of its contracts."""
+    declarations.refresh()
+    yield from alias_faults(declarations, module)
     for node, facts in definitions(module):
         mark = mark_of(declarations.project, module, node)
         if mark is None or (mark[0] == "contract") is isinstance(node, ast.ClassDef):

@@ -6,10 +6,12 @@ import ast
 from collections.abc import Iterator
 
 from shapecheck.diagnostics.model import Note, Span
+from shapecheck.dims.places import loose
 from shapecheck.dims.vocabulary import lookup
-from shapecheck.static.contracts.annotations import Names, Reader, Refused, Unresolved, fields
+from shapecheck.static.contracts.annotations import Reader, Refused, Unresolved, fields
 from shapecheck.static.contracts.declared import Declarations
 from shapecheck.static.contracts.marks import mark_of, phase_of, resolve_node, tool_name
+from shapecheck.static.contracts.names import Names, Place
 from shapecheck.static.contracts.texts import arguments
 from shapecheck.static.facts import ContractFault
 from shapecheck.static.index import ClassFacts, FunctionFacts, FunctionNode, ModuleFacts
@@ -65,13 +67,13 @@ def function_faults(
     known, phase = declarations.per_call, phase_of(decorator)
     reader = Reader(declarations.project, module, known, phase, function.cls)
     try:
-        total, has_dims = _occurrences(reader, function)
+        given, results, has_dims = _occurrences(reader, function)
     except Unresolved:
         return
     except Refused as refused:
         yield _syntax(refused.span, refused.message, where)
         return
-    if not total.tensors:
+    if not any(one.tensors for one in (given, *results)):
         yield ContractFault(
             code="SHP103",
             message=f"{where} names no tensor and no carrier, so its contract checks nothing; "
@@ -80,50 +82,44 @@ def function_faults(
             cell=where,
         )
         return
-    for name, place in total.indexed:
-        if name in total.places:
-            total.places[name].append(place)
-        elif known.get(name) or _is_per_call(name):
-            yield ContractFault(
-                code="SHP103",
-                message=f"{place.path} of {where} indexes {name!r} and no tensor of this contract "
-                "has that axis, so nothing would say how many there are; let the indexed tensor "
-                "cross too, or remove the mark",
-                span=module.span(decorator),
-                cell=where,
-            )
     binds = receiver_of(function) is None and not has_dims
-    for name, places in total.places.items():
+    for name, place, is_mark in loose(given.places, [one.places for one in results]):
         per_call = known.get(name) or _is_per_call(name)
-        if len(places) == 1 and (per_call or binds):
-            yield _loose(module, where, name, places[0].path, places[0].span, decorator, per_call)
+        if not (per_call or binds):
+            continue
+        why = "" if per_call else " and no Dims is in reach (`self.dims` or a Dims parameter)"
+        if is_mark:
+            message = (
+                f"{place.path} of {where} indexes {name}, and no tensor that crosses with it has "
+                f"{name!r}{why}, so nothing would say how many there are; let the indexed tensor "
+                "cross too, or remove the mark"
+            )
+        else:
+            message = (
+                f"{name!r} occurs only in {place.path} of {where}{why}, so it would bind to "
+                "anything; use it in a second tensor, or write the size it has"
+            )
+        yield _loose(module, where, name, place, decorator, message)
 
 
 def _loose(
-    module: ModuleFacts,
-    where: str,
-    name: str,
-    path: str,
-    span: Span,
-    decorator: ast.expr,
-    per_call: bool,
+    module: ModuleFacts, where: str, name: str, place: Place, decorator: ast.expr, message: str
 ) -> ContractFault:
     """The fault stands at the contract when the text is another definition's."""
-    why = "" if per_call else " and no Dims is in reach (`self.dims` or a Dims parameter)"
-    inside = "." not in path.removeprefix("argument ")
-    note = Note(label="occurs", message=f"{name} of {path}", span=span)
+    inside = "." not in place.path.removeprefix("argument ")
+    note = Note(label="occurs", message=f"{name} of {place.path}", span=place.span)
+    here = inside and place.span.path == module.path
     return ContractFault(
         code="SHP103",
-        message=f"{name!r} occurs only in {path} of {where}{why}, so it would bind to anything; "
-        "use it in a second tensor, or write the size it has",
-        span=span if inside and span.path == module.path else module.span(decorator),
+        message=message,
+        span=place.span if here else module.span(decorator),
         cell=where,
         notes=() if inside else (note,),
     )
 
 
-def _occurrences(reader: Reader, function: FunctionFacts) -> tuple[Names, bool]:
-    """Every name of a contract, and whether a parameter is annotated Dims."""
+def _occurrences(reader: Reader, function: FunctionFacts) -> tuple[Names, list[Names], bool]:
+    """The names of the arguments, those of each result, and whether a parameter is Dims."""
     total, has_dims = Names(), False
     receiver, cls = receiver_of(function), function.cls
     for argument in arguments(function.node):
@@ -143,15 +139,13 @@ def _occurrences(reader: Reader, function: FunctionFacts) -> tuple[Names, bool]:
         else:
             many = argument is function.node.args.vararg
             total.add(reader.read(argument.annotation, path), times=2 if many else 1)
-    _results(reader, function, total)
-    return total, has_dims
+    return total, _results(reader, function), has_dims
 
 
-def _results(reader: Reader, function: FunctionFacts, total: Names) -> None:
+def _results(reader: Reader, function: FunctionFacts) -> list[Names]:
     returns = function.node.returns
     if not _is_generator(function.node):
-        total.add(reader.read(returns, "return"))
-        return
+        return [reader.read(returns, "return")]
     items: list[ast.expr] = []
     if isinstance(returns, ast.Subscript):
         found = resolve_node(reader.project, reader.module, returns.value)
@@ -160,9 +154,8 @@ def _results(reader: Reader, function: FunctionFacts, total: Names) -> None:
             items = list(inner.elts) if isinstance(inner, ast.Tuple) else [inner]
     if not items:
         raise Unresolved
-    total.add(reader.read(items[0], "yield"))
-    if len(items) == 3:
-        total.add(reader.read(items[2], "return"))
+    results = [reader.read(items[0], "yield")]
+    return [*results, reader.read(items[2], "return")] if len(items) == 3 else results
 
 
 def _is_generator(node: FunctionNode) -> bool:

@@ -6,7 +6,7 @@ import ast
 import builtins
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from shapecheck.static.index import ClassFacts, FunctionFacts, FunctionNode, Import, ModuleFacts
 from shapecheck.static.project import Project, Resolved
@@ -68,7 +68,7 @@ def mark_of(
     """Which of shapecheck's decorators a definition carries, and where, or None."""
     for decorator in node.decorator_list:
         function = decorator.func if isinstance(decorator, ast.Call) else decorator
-        if not _may_be_mark(module, function):
+        if not may_name(module, function, _MARKS):
             continue
         name = tool_name(resolve_node(project, module, function))
         if name in _MARKS:
@@ -76,16 +76,19 @@ def mark_of(
     return None
 
 
-def _may_be_mark(module: ModuleFacts, node: ast.expr) -> bool:
-    """Told without following an import, which would load a file."""
+def may_name(module: ModuleFacts, node: ast.expr, names: Collection[str]) -> bool:
+    """Whether it may be one of these public names of shapecheck.
+
+    Told without following an import, which would load a file.
+    """
     if isinstance(node, ast.Attribute):
-        return node.attr in _MARKS
+        return node.attr in names
     if not isinstance(node, ast.Name):
         return False
     bound = module.bindings.get(node.id)
     if isinstance(bound, Import) and _is_tool(bound.module):
         return True
-    return node.id in _MARKS
+    return node.id in names
 
 
 def phase_of(decorator: ast.expr) -> str | None:

@@ -21,7 +21,7 @@ import jaxtyping as jt
 from jaxtyping import Float, Int64
 from torch import Tensor
 import shapecheck
-from shapecheck import Dims, carrier, contract, dtype, graph_buffers, indexes, phase
+from shapecheck import Dims, carrier, contract, dtype, graph_buffers, ids, indexes, phase
 
 Rows = Float[Tensor, "bs draft_hidden"]
 
@@ -42,6 +42,14 @@ class Base:
 METHOD = "class Worker(Base):\n    @contract(phase='decode')\n    def step(self, {}: ...\n"
 CLASS = "@carrier\n@dataclass\nclass Batch:\n    {}\n"
 
+MARKED = METHOD.format('x: Annotated[Int64[Tensor, "bs"], {}], y: Rows)')
+UNION = (
+    "@carrier\n@dataclass\nclass Marked:\n"
+    "    last: Annotated[Int64[Tensor, 'bs'], indexes('tokens')]\n"
+    "@carrier\n@dataclass\nclass Ragged:\n"
+    "    x: Rows\n    y: Float[Tensor, 'tokens']\n"
+)
+
 # One fault each: the program, and the code that both say.
 REFUSED = {
     "spaces": (METHOD.format('x: Float[Tensor, "bs num_steps + 1"])'), "SHP101"),
@@ -59,6 +67,94 @@ REFUSED = {
     "an index of an axis that no tensor has": (
         METHOD.format('x: Annotated[Int64[Tensor, "bs"], indexes("tokens")], y: Rows)'),
         "SHP103",
+    ),
+    "an index of an axis that only the result has": (
+        METHOD.format(
+            'x: Annotated[Int64[Tensor, "bs"], indexes("tokens")], y: Rows)'
+            ' -> Float[Tensor, "tokens"]'
+        ),
+        "SHP103",
+    ),
+    "an index of an axis that another arm has": (
+        UNION + METHOD.format("x: Marked | Ragged, y: Rows)"),
+        "SHP103",
+    ),
+    "an index without Dims of an axis that no tensor has": (
+        "@contract\ndef f(x: Annotated[Int64[Tensor, 'bs'], indexes('req_rows')],"
+        " y: Int64[Tensor, 'bs']): ...\n",
+        "SHP103",
+    ),
+    **{
+        f"mark: {mark}": (MARKED.format(mark), code)
+        for mark, code in {
+            'indexes("bs topk")': "SHP101",
+            'indexes("")': "SHP101",
+            'indexes("bs*")': "SHP101",
+            'indexes("...")': "SHP101",
+            'indexes("req_row")': "SHP102",
+            'indexes("bs*top_k")': "SHP102",
+            'indexes("bs", pad=0)': "SHP101",
+            'indexes("bs", pad="x")': "SHP101",
+            'indexes("bs", pad=True)': "SHP101",
+            'indexes("bs", pad=-9223372036854775809)': "SHP101",
+            'indexes("bs", -1)': "SHP101",
+            'indexes("bs", pd=-1)': "SHP101",
+            "indexes()": "SHP101",
+            "indexes(3)": "SHP101",
+            "indexes": "SHP101",
+            'ids("x")': "SHP101",
+            'ids("")': "SHP101",
+            "ids()": "SHP101",
+            'ids("target", -1)': "SHP101",
+            'ids("target", pad=1)': "SHP101",
+            'ids("target", padding=-1)': "SHP101",
+            'dtype("both")': "SHP101",
+            'phase("")': "SHP101",
+            "3": "SHP101",
+            'ids("target"), ids("draft")': "SHP101",
+            'ids("target"), indexes("req_rows")': "SHP101",
+            'indexes("req_rows"), indexes("bs")': "SHP101",
+            'indexes("bs"), indexes("bs", pad=-1)': "SHP101",
+            'dtype("target"), dtype("draft")': "SHP101",
+        }.items()
+    },
+    "a mark of floats": (
+        METHOD.format('x: Annotated[Float[Tensor, "bs"], indexes("req_rows")], y: Rows)'),
+        "SHP101",
+    ),
+    "a mark of truths": (
+        METHOD.format('x: Annotated[jt.Bool[Tensor, "bs"], ids("target")], y: Rows)'),
+        "SHP101",
+    ),
+    "a mark of no tensor": (
+        METHOD.format('x: Annotated[int, indexes("req_rows")], y: Rows) -> Rows'),
+        "SHP101",
+    ),
+    "a mark of a carrier": (
+        METHOD.format('x: Annotated[State, ids("target")], y: Rows)'),
+        "SHP101",
+    ),
+    "a mark behind a name": (
+        'Last = Annotated[Int64[Tensor, "bs"], indexes("bs", pad=1)]\n'
+        + METHOD.format("x: Last, y: Rows)"),
+        "SHP101",
+    ),
+    "a mark behind another name": (
+        "from shapecheck import indexes as along\n" + MARKED.format('along("bs topk")'),
+        "SHP101",
+    ),
+    "a quoted mark": (
+        METHOD.format("x: \"Annotated[Int64[Tensor, 'bs'], ids('x')]\", y: Rows)"),
+        "SHP101",
+    ),
+    "a mark in a field": (
+        CLASS.format("x: Annotated[Int64[Tensor, 'bs'], indexes('bs', topk=3)]"),
+        "SHP101",
+    ),
+    "two marks, one behind a name": (
+        'Last = Annotated[Int64[Tensor, "bs"], ids("draft")]\n'
+        + METHOD.format('x: Annotated[Last | None, ids("target")], y: Rows)'),
+        "SHP101",
     ),
     "typo": (METHOD.format('x: Float[Tensor, "bs draft_hiden"], y: Rows)'), "SHP102"),
     "typo in a field": (CLASS.format('x: Float[Tensor, "bs draft_hiden"]'), "SHP102"),
@@ -108,6 +204,32 @@ HELD = {
     "an index of an axis that one tensor has": METHOD.format(
         'x: Annotated[Int64[Tensor, "bs"], indexes("tokens")], y: Rows, z: Float[Tensor, "tokens"])'
     ),
+    "an index in the result of an axis that an argument has": METHOD.format(
+        'x: Float[Tensor, "tokens"], y: Rows) -> Annotated[Int64[Tensor, "bs"], indexes("tokens")]'
+    ),
+    "an index in one arm of an axis outside": UNION
+    + METHOD.format('x: Marked | State, y: Rows, z: Float[Tensor, "tokens"])'),
+    "ids without Dims": (
+        "@contract\ndef f(x: Annotated[Int64[Tensor, 'bs'], ids('draft')],"
+        " y: Float[Tensor, 'bs draft_vocab']): ...\n"
+    ),
+    "ids alone without Dims": (
+        "@contract\ndef f(x: Annotated[Int64[Tensor, 'bs'], ids('draft')],"
+        " y: Int64[Tensor, 'bs']): ...\n"
+    ),
+    "marks that say the same": MARKED.format(
+        'indexes("bs*topk", pad=-1), "for readers", indexes("topk*bs", pad=-1)'
+    ),
+    "ids as an index": MARKED.format('ids("draft"), indexes("draft_vocab")'),
+    "a mark of an alternative": METHOD.format(
+        'x: Annotated[Annotated[Rows, phase("decode")], dtype("draft")], y: Rows)'
+    ),
+    "a mark of a list": METHOD.format(
+        'x: Annotated[list[Int64[Tensor, "bs"]], indexes(axis="bs")], y: Rows)'
+    ),
+    "a mark of any dtype": METHOD.format(
+        'x: Annotated[jt.Shaped[Tensor, "bs"] | None, ids("draft", pad=-1)], y: Rows)'
+    ),
     "declared": 'shapecheck.declare("made_here", owner="draft")\n'
     + METHOD.format('x: Float[Tensor, "bs made_here"], y: Rows)'),
     "phases": CLASS.format(
@@ -136,6 +258,8 @@ def _imported(program: str, patch: pytest.MonkeyPatch) -> str:
                 assert declared.spec
     except ContractTextError as error:
         return str(error).partition(" ")[0]
+    except TypeError:  # the arguments of a mark
+        return "SHP101"
     return ""
 
 
@@ -176,6 +300,9 @@ OPEN = {
     "a made alias": 'from typing import NewType\nT = NewType("T", Tensor)\n'
     + METHOD.format('x: T, y: Float[Tensor, "tokens"])'),
     "a text that is computed": 'N = "bs"\n' + METHOD.format("x: Float[Tensor, N], y: Rows)"),
+    "a mark that is computed": 'AXIS = "bs topk"\n' + MARKED.format("indexes(AXIS)"),
+    "a mark with arguments from elsewhere": "MORE = {}\n"
+    + MARKED.format('indexes("bs", **MORE), ids(*MORE)'),
     "names in a loop": "for name in NAMES:\n    shapecheck.declare(name, owner='draft')\n"
     + METHOD.format('x: Float[Tensor, "bs flavour"], y: Rows)'),
 }
