@@ -76,9 +76,10 @@ def loose(arguments: Places[P], results: Sequence[Places[P]]) -> Iterator[Loose[
         for name in dict.fromkeys((*part.marks, *part.ids)):
             if name in arguments.shapes or name in part.shapes:
                 tied[name] = tied.get(name, 0) + len(part.marked(name))
-            elif name in part.marks and name not in said:
+            elif name in part.marks:
                 said.add(name)
-                yield Loose(name, part.marks[name][0], is_mark=True)
+                for place in dict.fromkeys(part.marks[name]):
+                    yield Loose(name, place, is_mark=True)
     for name, places in total.shapes.items():
         if name not in said and len(places) + tied.get(name, 0) == 1:
             yield Loose(name, places[0], is_mark=False)

@@ -43,8 +43,9 @@ def refuse_loose(contract: ContractSpec, *, names_bind: bool) -> None:
     for name, path, is_mark in loose(arguments, results):
         declared = lookup(name)
         per_call = declared is not None and declared.per_call
-        if not (per_call or names_bind):
-            continue
+        of_carrier = "." in path.removeprefix("argument ")
+        if not per_call and (not names_bind or (is_mark and of_carrier)):
+            continue  # a carrier is marked for every contract that it crosses
         why = "" if per_call else " and no Dims is in reach (`self.dims` or a Dims parameter)"
         if is_mark:
             raise ContractTextError(

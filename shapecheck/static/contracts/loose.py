@@ -85,8 +85,9 @@ def function_faults(
     binds = receiver_of(function) is None and not has_dims
     for name, place, is_mark in loose(given.places, [one.places for one in results]):
         per_call = known.get(name) or _is_per_call(name)
-        if not (per_call or binds):
-            continue
+        of_carrier = "." in place.path.removeprefix("argument ")
+        if not per_call and (not binds or (is_mark and of_carrier)):
+            continue  # a carrier is marked for every contract that it crosses
         why = "" if per_call else " and no Dims is in reach (`self.dims` or a Dims parameter)"
         if is_mark:
             message = (

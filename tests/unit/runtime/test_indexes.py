@@ -356,6 +356,27 @@ def test_a_method_whose_object_has_no_dims_is_held_to_the_same(level) -> None:
         Worker().step(torch.tensor([2]), torch.tensor([0]))
 
 
+def test_a_carrier_is_marked_for_contracts_with_dims_too(level, dims: Dims) -> None:
+    level("full")
+
+    @carrier
+    @dataclass
+    class Chosen:
+        rows: Annotated[Int64[Tensor, "bs"], indexes("req_rows")]
+        bs: Int64[Tensor, "bs"]
+
+    @contract
+    def without(chosen: Chosen) -> None: ...
+
+    @contract
+    def step(chosen: Chosen, dims: Dims) -> None: ...
+
+    chosen = Chosen(torch.tensor([3]), torch.tensor([0]))
+    without(chosen)
+    with pytest.raises(ShapeContractError, match=r"\[0, req_rows=3\) +got 3"):
+        step(chosen, dims.with_sizes(req_rows=(3, "three")))
+
+
 def test_a_mark_ties_an_axis_that_occurs_once() -> None:
     @contract
     def step(

@@ -217,6 +217,10 @@ HELD = {
         "@contract\ndef f(x: Annotated[Int64[Tensor, 'bs'], ids('draft')],"
         " y: Int64[Tensor, 'bs']): ...\n"
     ),
+    "a carrier that is marked, without Dims": CLASS.format(
+        "x: Annotated[Int64[Tensor, 'bs'], indexes('req_rows')]\n    y: Int64[Tensor, 'bs']"
+    )
+    + "@contract\ndef f(x: Batch): ...\n",
     "marks that say the same": MARKED.format(
         'indexes("bs*topk", pad=-1), "for readers", indexes("topk*bs", pad=-1)'
     ),
