@@ -21,6 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from shapecheck.dims.model import Dims
 from shapecheck.dims.vocabulary import lookup
 from shapecheck.errors import ShapecheckError
+from shapecheck.made import NothingToIndexError
 from shapecheck.spec import CarrierSpec, FunctionContract, contract_of, tensors_of
 from shapecheck.strategies import pairs, rows
 from shapecheck.testing import make_arguments
@@ -69,7 +70,10 @@ class ContractMachine(RuleBasedStateMachine):
                 if known and data.draw(st.booleans(), label=f"reuse {parameter.name}"):
                     given[parameter.name] = data.draw(st.sampled_from(known))
         known = {"bs": 1, **counts}
-        made = make_arguments(method, self.dims, given=given, **known)  # pyright: ignore[reportArgumentType]  # names of dims
+        try:
+            made = make_arguments(method, self.dims, given=given, **known)  # pyright: ignore[reportArgumentType]  # names of dims
+        except NothingToIndexError:
+            return  # no such batch exists
         result = method(**made)
         if hasattr(type(result), "__shapecheck__"):
             self._returned.append((result, counts))

@@ -5,14 +5,17 @@ Hypothesis is imported with this module alone; `shapecheck.testing` does not nee
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
 from typing import TypeVar
 
+from hypothesis import reject
 from hypothesis import strategies as st
 
 from shapecheck.dims.model import Dims
 from shapecheck.dims.vocabulary import lookup
 from shapecheck.errors import ShapecheckError
+from shapecheck.made import NothingToIndexError
 from shapecheck.spec import OptionalSpec, Spec, carrier_of, contract_of, roots, tensors_of
 from shapecheck.testing import distinct_dims, make, make_arguments
 
@@ -48,7 +51,8 @@ def carriers(
 
     def build(counts: dict[str, int], left_out: set[str], seed: int) -> T:
         known = {"bs": 1, **sizes, **counts}
-        return make(cls, dims, phase=phase, absent=left_out, seed=seed, **known)  # pyright: ignore[reportArgumentType]  # names of dims
+        with _possible():
+            return make(cls, dims, phase=phase, absent=left_out, seed=seed, **known)  # pyright: ignore[reportArgumentType]  # names of dims
 
     return st.builds(build, drawn, absent, _seeds())
 
@@ -77,9 +81,19 @@ def arguments(
 
     def build(counts: dict[str, int], seed: int) -> dict[str, object]:
         known = {"bs": 1, **sizes, **counts}
-        return make_arguments(function, dims, given=given, seed=seed, **known)  # pyright: ignore[reportArgumentType]  # names of dims
+        with _possible():
+            return make_arguments(function, dims, given=given, seed=seed, **known)  # pyright: ignore[reportArgumentType]  # names of dims
 
     return st.builds(build, drawn, _seeds())
+
+
+@contextmanager
+def _possible() -> Generator[None]:
+    """In the block counts that leave an index nothing to index are drawn anew."""
+    try:
+        yield
+    except NothingToIndexError:
+        reject()
 
 
 def _seeds() -> st.SearchStrategy[int]:

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 from shapecheck.dims.model import Dims, Size
-from shapecheck.dims.parse import Axis
 from shapecheck.dims.vocabulary import lookup, near_misses
 from shapecheck.errors import ShapecheckError
-from shapecheck.runtime.tensors import dtype_names
+from shapecheck.made import Filler
 from shapecheck.spec import (
     CarrierSpec,
     HintSpec,
@@ -55,21 +54,18 @@ def make(
 
     One keyword per per-call name (`tokens=7`). An Optional field is present unless the pair has
     no such tensor or its name is in `absent`; a field without tensors takes its value from
-    `fields`, its default, or a blank. Floats are normal, ids and indices lie in their axis,
-    other integers and bools are 0. Raises ShapecheckError for a size or value that must be given.
+    `fields`, its default, or a blank. Floats are normal, ids and indices lie in their axis, or are
+    the pad where it is empty, other integers and bools are 0. Raises ShapecheckError for a size or
+    value that must be given, and for an index of an axis without positions or a pad.
     """
-    import torch
-
     _refuse_sizes({"bs": bs, **sizes})
-    generator = torch.Generator(device=device).manual_seed(seed)
     maker = _Maker(
         dims=dims,
         sizes={"bs": bs, **sizes},
         phase=phase,
         absent=frozenset(absent),
         fields=dict(fields or {}),
-        device=device,
-        generator=generator,
+        filler=_filler(dims, device, seed),
     )
     made = maker.carrier(carrier, carrier.__name__)
     unused = [name for name in (*maker.fields, *maker.absent) if name not in maker.used]
@@ -96,8 +92,6 @@ def make_arguments(
     A parameter takes its value from `given`, from the contract, from its default, or a blank; the
     receiver is left out. Raises ShapecheckError for a function without a contract.
     """
-    import torch
-
     contract = contract_of(function)
     if contract is None:
         raise ShapecheckError(
@@ -110,8 +104,7 @@ def make_arguments(
         phase=contract.spec.phase,
         absent=frozenset(),
         fields={},
-        device=device,
-        generator=torch.Generator(device=device).manual_seed(seed),
+        filler=_filler(dims, device, seed),
     )
     made = dict(given or {})
     for parameter in contract.spec.parameters:
@@ -136,8 +129,7 @@ class _Maker:
     phase: str | None
     absent: frozenset[str]
     fields: dict[str, object]
-    device: str
-    generator: torch.Generator
+    filler: Filler
     used: set[str] = dataclasses.field(default_factory=set[str])
 
     def carrier(self, cls: type[T], path: str) -> T:
@@ -186,26 +178,15 @@ class _Maker:
                 raise ShapecheckError(f"make: no blank value for {path}: {hint}; build it by hand")
 
     def _tensor(self, spec: TensorSpec, path: str) -> torch.Tensor:
-        import torch
-
         shape = [axis.evaluate(lambda name: self._size(name, path)) for axis in spec.shape.axes]
-        dtype = self._dtype(spec)
-        if spec.indexes is not None and self._knows(spec.indexes):
-            high = spec.indexes.evaluate(lambda name: self._size(name, path))
-            return torch.randint(
-                high, shape, dtype=dtype, device=self.device, generator=self.generator
-            )
-        if dtype.is_floating_point:
-            normal = torch.randn(shape, device=self.device, generator=self.generator)
-            return normal.to(dtype)
-        return torch.zeros(shape, dtype=dtype, device=self.device)
+        axis = spec.indexes
+        known = axis is not None and all(map(self._knows, axis.symbols()))
+        positions = axis.evaluate(lambda name: self._size(name, path)) if axis and known else None
+        return self.filler.filled(spec, shape, positions, path)
 
-    def _knows(self, axis: Axis) -> bool:
-        """Whether the axis has positions to choose from; a name that binds per call may be away."""
-        for name in axis.symbols():
-            if name not in self.sizes and (_is_per_call(name) or self.dims.get(name) is None):
-                return False
-        return axis.evaluate(lambda name: self._size(name, "")) != 0
+    def _knows(self, name: str) -> bool:
+        """Whether a name has a size; one that binds per call may be that of another tensor."""
+        return name in self.sizes or not (_is_per_call(name) or self.dims.get(name) is None)
 
     def _size(self, name: str, path: str) -> int:
         if name in self.sizes:
@@ -213,16 +194,6 @@ class _Maker:
         if _is_per_call(name):
             raise ShapecheckError(f"make: {path} has {name} rows; give {name}=...")
         return self.dims[name]
-
-    def _dtype(self, spec: TensorSpec) -> torch.dtype:
-        import torch
-
-        names = dtype_names(spec, self.dims)
-        if names is None or "float32" in names:
-            return torch.float32
-        if "int64" in names:
-            return torch.int64
-        return next(getattr(torch, name) for name in names if hasattr(torch, name))
 
     def _plain(self, spec: HintSpec, field: dataclasses.Field[object], path: str) -> object:
         if field.name in self.fields:
@@ -235,6 +206,13 @@ class _Maker:
         if spec.hint in _BLANKS:
             return _BLANKS[spec.hint]
         raise _no_blank(path, field.name)
+
+
+def _filler(dims: Dims, device: str, seed: int) -> Filler:
+    import torch
+
+    generator = torch.Generator(device=device).manual_seed(seed)
+    return Filler(dims=dims, device=device, generator=generator)
 
 
 def _is_per_call(name: str) -> bool:

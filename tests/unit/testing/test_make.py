@@ -6,10 +6,24 @@ from typing import Annotated
 
 import pytest
 import torch
-from jaxtyping import Bool, Float, Float32, Int32, Int64
+from jaxtyping import (
+    Bool,
+    Float,
+    Float32,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Integer,
+    Num,
+    Shaped,
+    UInt,
+    UInt8,
+    UInt64,
+)
 from torch import Tensor
 
-from shapecheck import Dims, ShapecheckError, carrier, dtype, ids, phase
+from shapecheck import Dims, ShapecheckError, carrier, dtype, ids, indexes, phase
 from shapecheck.dims import Owner, Size
 from shapecheck.dims.vocabulary import _BUILT_IN
 from shapecheck.testing import distinct_dims, make
@@ -93,6 +107,73 @@ def test_fields_without_tensors_are_given(dims: Dims) -> None:
 def test_what_must_be_given_is_said(dims: Dims, arguments: dict, message: str) -> None:
     with pytest.raises(ShapecheckError, match=message):
         make(State, dims, phase="extend", **arguments)
+
+
+def _marked(hint: object, mark: object) -> type:
+    @carrier
+    @dataclass
+    class Marked:
+        at: Annotated[hint, mark]
+        flat: Int64[Tensor, "tokens"]
+
+    return Marked
+
+
+NARROW = {"int8": Int8, "uint8": UInt8, "int16": Int16, "int32": Int32, "uint64": UInt64}
+
+
+@pytest.mark.parametrize("name", NARROW)
+@pytest.mark.parametrize("tokens", [1, 127, 129, 300])
+def test_an_index_of_a_narrow_dtype_stays_within_it_and_its_axis(
+    name: str, tokens: int, dims: Dims
+) -> None:
+    marked = _marked(NARROW[name][Tensor, "bs"], indexes("tokens"))
+    made = make(marked, dims, 200, tokens=tokens)
+    made.check(dims)
+    assert made.at.dtype is getattr(torch, name)
+    high = min(tokens, torch.iinfo(made.at.dtype).max + 1)
+    assert 0 <= made.at.long().min() <= made.at.long().max() < high
+    assert len(made.at.long().unique()) > high // 4
+
+
+def test_ids_of_a_narrow_dtype_are_made(dims: Dims) -> None:
+    made = make(_marked(UInt8[Tensor, "bs"], ids("draft")), dims, 50, tokens=2)
+    made.check(dims)
+    assert made.at.dtype is torch.uint8
+
+
+@pytest.mark.parametrize("kind", [Shaped, Num, Integer, UInt])
+def test_a_marked_tensor_of_several_dtypes_is_made_of_whole_numbers(kind, dims) -> None:
+    made = make(_marked(kind[Tensor, "bs"], indexes("tokens")), dims, 9, tokens=300)
+    made.check(dims)
+    assert not made.at.dtype.is_floating_point
+    assert made.at.dtype is not torch.bool
+
+
+@pytest.mark.parametrize("axis", ["tokens", "tokens-1", "bs*tokens"])
+def test_an_index_of_an_empty_axis_is_all_pads(axis: str, dims: Dims) -> None:
+    made = make(_marked(Int32[Tensor, "bs"], indexes(axis, pad=-2)), dims, 4, tokens=0)
+    made.check(dims)
+    assert made.at.tolist() == [-2] * 4
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [(Int64, indexes("tokens")), (Int64, indexes("tokens-1")), (UInt8, indexes("tokens", pad=-1))],
+)
+def test_an_index_of_an_empty_axis_without_a_pad_is_refused(mark, dims: Dims) -> None:
+    kind, along = mark
+    marked = _marked(kind[Tensor, "bs"], along)
+    with pytest.raises(ShapecheckError, match=r"at holds positions along tokens.*mark a pad"):
+        make(marked, dims, 4, tokens=0)
+    none = make(marked, dims, 0, tokens=0)
+    none.check(dims)
+    assert none.at.numel() == 0
+
+
+def test_a_size_below_0_is_refused(dims: Dims) -> None:
+    with pytest.raises(ShapecheckError, match=r"Marked.at is \[tokens-1=-1\]; give sizes that"):
+        make(_marked(Int64[Tensor, "tokens-1"], "for readers"), dims, tokens=0)
 
 
 def test_distinct_dims_cover_the_vocabulary_and_do_not_coincide() -> None:

@@ -13,7 +13,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from shapecheck import Dims, carrier, contract, dtype, enable, ids
+from shapecheck import Dims, carrier, contract, dtype, enable, ids, indexes
 from shapecheck.errors import ContractTextError, ShapecheckError, ShapeContractError
 from shapecheck.machine import ContractMachine
 from shapecheck.strategies import arguments, carriers, pairs, rows
@@ -71,6 +71,40 @@ def test_carriers_keep_their_contract(drawn):
     dims, state = drawn
     assert state.hidden_states.shape == (len(state.tokens), dims["draft_hidden"])
     assert state.tokens.lt(dims["draft_vocab"]).all()
+
+
+@carrier
+@dataclass(slots=True)
+class Ragged:
+    last: Annotated[Int64[Tensor, "bs"], indexes("tokens")]
+    parents: Annotated[Int64[Tensor, "bs"], indexes("tokens", pad=-1)]
+    states: Float[Tensor, "tokens target_hidden"]
+
+
+class RaggedWorker(Worker):
+    @contract(phase="ragged")
+    def ragged(self, batch: Ragged) -> Ragged:
+        return Ragged(batch.last.clone(), batch.parents, batch.states)
+
+
+@MANY
+@given(carriers(Ragged, WIDER), arguments(RaggedWorker.ragged, WIDER))
+def test_an_index_is_drawn_with_an_axis_that_has_positions(drawn, made):
+    for batch in (drawn, made["batch"]):
+        batch.check(WIDER)
+        assert len(batch.states) or not len(batch.last)
+
+
+def test_an_empty_axis_is_drawn_where_nothing_indexes_it():
+    assert find(carriers(Ragged, WIDER), lambda one: not len(one.states), settings=MANY)
+
+
+def test_a_machine_steps_over_batches_that_cannot_be():
+    undo = enable(RaggedWorker, level="full")
+    try:
+        run_state_machine_as_test(machine(RaggedWorker), settings=FEW)
+    finally:
+        undo()
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 7])
