@@ -222,8 +222,7 @@ LAYOUTS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
-@pytest.mark.filterwarnings("ignore:Sparse CSC tensor support")
+@pytest.mark.filterwarnings("ignore:Sparse ")
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_a_sparse_index_is_judged_like_a_dense_one(level, name: str) -> None:
     level("full")

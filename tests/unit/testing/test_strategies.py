@@ -81,7 +81,10 @@ class Ragged:
     states: Float[Tensor, "tokens target_hidden"]
 
 
-class RaggedWorker(Worker):
+class RaggedWorker:
+    def __init__(self, dims: Dims) -> None:
+        self.dims = dims
+
     @contract(phase="ragged")
     def ragged(self, batch: Ragged) -> Ragged:
         return Ragged(batch.last.clone(), batch.parents, batch.states)
