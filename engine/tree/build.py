@@ -13,7 +13,7 @@ from torch import Tensor
 from engine.tree.levels import Level
 from engine.tree.select import law_columns, select_nodes
 from engine.tree.structure import TreeStructure, build_structure
-from shapecheck import carrier, contract, ids
+from shapecheck import carrier, contract, ids, indexes
 
 
 @carrier
@@ -34,7 +34,7 @@ class BuiltTree:
 def build_tree(
     levels: Sequence[Level],
     bonus_tokens: Annotated[Int64[Tensor, "bs"], ids("target")],
-    seq_lens: Int64[Tensor, "bs"],
+    seq_lens: Annotated[Int64[Tensor, "bs"], indexes("max_context")],
     *,
     topk: int,
     num_draft_tokens: int,

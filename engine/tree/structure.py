@@ -34,7 +34,7 @@ class TreeStructure:
 def build_structure(
     parent_list: Tensor,
     top_scores_index: Int64[Tensor, "bs num_draft_tokens-1"],
-    seq_lens: Int64[Tensor, "bs"],
+    seq_lens: Annotated[Int64[Tensor, "bs"], indexes("max_context")],
     *,
     topk: int,
 ) -> TreeStructure:
@@ -61,7 +61,9 @@ def node_ids(
 
 
 @contract
-def chain_structure(seq_lens: Int64[Tensor, "bs"], *, num_draft_tokens: int) -> TreeStructure:
+def chain_structure(
+    seq_lens: Annotated[Int64[Tensor, "bs"], indexes("max_context")], *, num_draft_tokens: int
+) -> TreeStructure:
     """The structure of N nodes in a row, their root at position `seq_lens`."""
     before = torch.arange(-1, num_draft_tokens - 1, device=seq_lens.device).clamp(min=0)
     return _from_parents(before.expand(len(seq_lens), num_draft_tokens), seq_lens)

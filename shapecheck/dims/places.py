@@ -70,16 +70,15 @@ def loose(arguments: Places[P], results: Sequence[Places[P]]) -> Iterator[Loose[
 
     Arguments are judged before there is a result, so what a result has says nothing of them.
     """
-    total, tied, said = Places[P](), dict[str, int](), set[str]()
+    total, tied = Places[P](), dict[str, int]()
     for part in (arguments, *results):
         total.add(part)
         for name in dict.fromkeys((*part.marks, *part.ids)):
             if name in arguments.shapes or name in part.shapes:
                 tied[name] = tied.get(name, 0) + len(part.marked(name))
             elif name in part.marks:
-                said.add(name)
                 for place in dict.fromkeys(part.marks[name]):
                     yield Loose(name, place, is_mark=True)
     for name, places in total.shapes.items():
-        if name not in said and len(places) + tied.get(name, 0) == 1:
+        if len(places) + tied.get(name, 0) == 1:
             yield Loose(name, places[0], is_mark=False)

@@ -43,16 +43,15 @@ def refuse_loose(contract: ContractSpec, *, names_bind: bool) -> None:
     for name, path, is_mark in loose(arguments, results):
         declared = lookup(name)
         per_call = declared is not None and declared.per_call
-        of_carrier = "." in path.removeprefix("argument ")
-        if not per_call and (not names_bind or (is_mark and of_carrier)):
-            continue  # a carrier is marked for every contract that it crosses
-        why = "" if per_call else " and no Dims is in reach (`self.dims` or a Dims parameter)"
-        if is_mark:
+        if is_mark and per_call:
             raise ContractTextError(
                 f"SHP103 loose-dim: {contract.where}: {path} indexes {name}, and no tensor that "
-                f"crosses with it has {name!r}{why}, so nothing would say how many there are; let "
-                "the indexed tensor cross too, or remove the mark"
+                f"crosses with it has {name!r}, so nothing would say how many there are; let the "
+                "indexed tensor cross too, or remove the mark"
             )
+        if is_mark or not (per_call or names_bind):
+            continue  # along a name of Dims, which a trace has where the contract has none
+        why = "" if per_call else " and no Dims is in reach (`self.dims` or a Dims parameter)"
         raise ContractTextError(
             f"SHP103 loose-dim: {contract.where}: {name!r} occurs only in {path}{why}, so it "
             "would bind to anything; use it in a second tensor, or write the size it has"

@@ -38,8 +38,30 @@ class Names(Reach):
         found = self.bound.get(name)
         if found is not None or self.dims is None or self._binds(name):
             return found
-        size = self.dims.get(name)
-        return None if size is None else cast(int, Size(expression(size), self.recorder))
+        return cast("int | None", self._own(name))
+
+    def _own(self, name: str) -> Size | None:
+        """The size that the trace itself has for a name."""
+        size = self.dims.get(name) if self.dims is not None else None
+        return None if size is None else Size(expression(size), self.recorder)
+
+    def along(self, axis: Axis) -> Size | None:
+        """The size of an axis that values count along, None while a name of it has none.
+
+        A name of Dims that no tensor of this call has is the trace's, in reach or not.
+        """
+        for name in axis.symbols():
+            declared = lookup(name)
+            per_call = declared is None or declared.per_call
+            if self.number(name) is None and (per_call or self._own(name) is None):
+                return None
+
+        def size(name: str) -> int:
+            found = self.number(name)
+            return cast(int, self._own(name) if found is None else found)
+
+        found = axis.evaluate(size)
+        return found if isinstance(found, Size) else Size(expression(found), self.recorder)
 
     def same(self, number: int) -> list[str]:
         """Every name whose size this is."""

@@ -22,7 +22,6 @@ from shapecheck.symbolic.index_marks import Index
 from shapecheck.symbolic.indices import Indices
 from shapecheck.symbolic.recorder import Recorder
 from shapecheck.symbolic.shape_env import expression
-from shapecheck.symbolic.sizes import Size
 
 Report = Callable[[Diagnostic, torch.Tensor | None, frozenset[str]], None]
 
@@ -73,11 +72,11 @@ class Counted:
         self, held: Held, spec: TensorSpec, axis: Axis, tensor: torch.Tensor, names: Names
     ) -> None:
         """The values are not known to count along another axis, nor to reach beyond this one."""
-        size = names.value(axis)
+        size = names.along(axis)
         if size is None:
             return
         where = f"{held.path} of {names.where}"
-        wanted = Index(axis, size.expr if isinstance(size, Size) else expression(size), where)
+        wanted = Index(axis, size.expr, where)
         other = self.indices.another(wanted, tensor, self.domains)
         if other is not None:
             self._refuse_index(held, wanted, f"got {other}", tensor, names, other)

@@ -83,19 +83,20 @@ def function_faults(
         )
         return
     binds = receiver_of(function) is None and not has_dims
+    said: set[str] = set()
     for name, place, is_mark in loose(given.places, [one.places for one in results]):
         per_call = known.get(name) or _is_per_call(name)
-        of_carrier = "." in place.path.removeprefix("argument ")
-        if not per_call and (not binds or (is_mark and of_carrier)):
-            continue  # a carrier is marked for every contract that it crosses
-        why = "" if per_call else " and no Dims is in reach (`self.dims` or a Dims parameter)"
-        if is_mark:
+        if is_mark and per_call:
+            said.add(name)
             message = (
                 f"{place.path} of {where} indexes {name}, and no tensor that crosses with it has "
-                f"{name!r}{why}, so nothing would say how many there are; let the indexed tensor "
-                "cross too, or remove the mark"
+                f"{name!r}, so nothing would say how many there are; let the indexed tensor cross "
+                "too, or remove the mark"
             )
+        elif is_mark or name in said or not (per_call or binds):
+            continue
         else:
+            why = "" if per_call else " and no Dims is in reach (`self.dims` or a Dims parameter)"
             message = (
                 f"{name!r} occurs only in {place.path} of {where}{why}, so it would bind to "
                 "anything; use it in a second tensor, or write the size it has"

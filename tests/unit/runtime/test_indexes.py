@@ -312,68 +312,47 @@ def test_the_arms_of_a_union_say_nothing_of_one_another() -> None:
     assert callable(both)
 
 
-def test_without_dims_a_mark_needs_a_tensor_with_its_axis(level) -> None:
+Rows = Annotated[Int64[Tensor, "bs"], indexes("req_rows")]
+
+
+def test_without_dims_a_mark_is_held_to_the_tensor_that_has_its_axis(level) -> None:
     level("full")
-    with pytest.raises(ContractTextError, match=r"SHP103 .*rows indexes req_rows.*no Dims is in"):
+
+    @contract
+    def step(rows: Rows, table: Int64[Tensor, "req_rows"], bs: Int64[Tensor, "bs"]) -> None: ...
+
+    table, bs = torch.zeros(3, dtype=torch.int64), torch.tensor([0])
+    step(torch.tensor([2]), table, bs)
+    with pytest.raises(ShapeContractError, match=r"\[0, req_rows=3\) +got 3"):
+        step(torch.tensor([3]), table, bs)
+
+
+def test_without_dims_and_such_a_tensor_a_mark_is_left_to_the_trace(level, dims: Dims) -> None:
+    level("full")
+
+    @contract
+    def function(rows: Rows, tokens: Annotated[Int64[Tensor, "bs"], ids("draft")]) -> None: ...
+
+    class Table:
+        dims: Dims | None = None
 
         @contract
-        def loose(
-            rows: Annotated[Int64[Tensor, "bs"], indexes("req_rows")], bs: Int64[Tensor, "bs"]
-        ) -> None: ...
+        def read(self, rows: Rows, bs: Int64[Tensor, "bs"]) -> None: ...
 
-    @contract
-    def step(
-        rows: Annotated[Int64[Tensor, "bs"], indexes("req_rows")],
-        table: Int64[Tensor, "req_rows"],
-        bs: Int64[Tensor, "bs"],
-    ) -> None: ...
-
-    step(torch.tensor([2]), torch.zeros(3, dtype=torch.int64), torch.tensor([0]))
-    with pytest.raises(ShapeContractError, match=r"\[0, req_rows=3\) +got 3"):
-        step(torch.tensor([3]), torch.zeros(3, dtype=torch.int64), torch.tensor([0]))
-
-    @contract
-    def ids_alone(
-        tokens: Annotated[Int64[Tensor, "bs"], ids("draft")], bs: Int64[Tensor, "bs"]
-    ) -> None: ...
-
-    assert ids_alone(torch.tensor([2]), torch.tensor([0])) is None
+    table = Table()
+    rows, bs = torch.tensor([40]), torch.tensor([0])
+    function(rows, rows)
+    table.read(rows, bs)
+    table.dims = dims.with_sizes(req_rows=(3, "three"))
+    with pytest.raises(ShapeContractError, match=r"\[0, req_rows=3\) +got 40"):
+        table.read(rows, bs)
 
 
-def test_a_method_whose_object_has_no_dims_is_held_to_the_same(level) -> None:
-    level("full")
+def test_without_dims_a_name_of_dims_that_only_a_result_has_is_loose() -> None:
+    with pytest.raises(ContractTextError, match=r"SHP103 .*'req_rows' occurs only in return"):
 
-    class Worker:
         @contract
-        def step(
-            self,
-            rows: Annotated[Int64[Tensor, "bs"], indexes("req_rows")],
-            bs: Int64[Tensor, "bs"],
-        ) -> None: ...
-
-    with pytest.raises(ContractTextError, match=r"SHP103 .*no Dims is in reach"):
-        Worker().step(torch.tensor([2]), torch.tensor([0]))
-
-
-def test_a_carrier_is_marked_for_contracts_with_dims_too(level, dims: Dims) -> None:
-    level("full")
-
-    @carrier
-    @dataclass
-    class Chosen:
-        rows: Annotated[Int64[Tensor, "bs"], indexes("req_rows")]
-        bs: Int64[Tensor, "bs"]
-
-    @contract
-    def without(chosen: Chosen) -> None: ...
-
-    @contract
-    def step(chosen: Chosen, dims: Dims) -> None: ...
-
-    chosen = Chosen(torch.tensor([3]), torch.tensor([0]))
-    without(chosen)
-    with pytest.raises(ShapeContractError, match=r"\[0, req_rows=3\) +got 3"):
-        step(chosen, dims.with_sizes(req_rows=(3, "three")))
+        def step(rows: Rows, bs: Int64[Tensor, "bs"]) -> Int64[Tensor, "req_rows"]: ...
 
 
 def test_a_mark_ties_an_axis_that_occurs_once() -> None:

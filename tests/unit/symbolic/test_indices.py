@@ -280,6 +280,26 @@ def test_the_verdict_does_not_depend_on_the_order_of_arguments() -> None:
     assert [one.code for one in t.report().findings] == ["SHP307"]
 
 
+def test_a_contract_without_dims_is_judged_by_those_of_the_trace() -> None:
+    class Table:
+        @contract
+        def read(self, rows: Rows, columns: Lens) -> None: ...
+
+    @contract
+    def slots(slots: Slots, bs: Int64[Tensor, "bs topk"]) -> None: ...
+
+    def swapped(t: Trace, w: Worker, b: Batch) -> None:
+        Table().read(b.rows, b.lens)
+        Table().read(b.lens, b.rows)
+
+    def mixed(t: Trace, w: Worker, b: Batch) -> None:
+        table = b.rows[:, None].expand(-1, t.size("topk"))
+        slots(table, table)
+
+    assert [one.partition(" ")[0] for one in _findings(swapped)] == ["SHP307"]
+    assert [one.partition(" ")[0] for one in _findings(mixed)] == ["SHP307"]
+
+
 @pytest.mark.filterwarnings("ignore:Sparse invariant checks")
 def test_a_sparse_index_crosses() -> None:
     with trace() as t:

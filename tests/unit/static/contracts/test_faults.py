@@ -79,9 +79,9 @@ REFUSED = {
         UNION + METHOD.format("x: Marked | Ragged, y: Rows)"),
         "SHP103",
     ),
-    "an index without Dims of an axis that no tensor has": (
+    "an axis of Dims without Dims that only the result has": (
         "@contract\ndef f(x: Annotated[Int64[Tensor, 'bs'], indexes('req_rows')],"
-        " y: Int64[Tensor, 'bs']): ...\n",
+        " y: Int64[Tensor, 'bs']) -> Int64[Tensor, 'req_rows']: ...\n",
         "SHP103",
     ),
     **{
@@ -215,6 +215,10 @@ HELD = {
     ),
     "ids alone without Dims": (
         "@contract\ndef f(x: Annotated[Int64[Tensor, 'bs'], ids('draft')],"
+        " y: Int64[Tensor, 'bs']): ...\n"
+    ),
+    "an index without Dims of an axis that no tensor has": (
+        "@contract\ndef f(x: Annotated[Int64[Tensor, 'bs'], indexes('req_rows')],"
         " y: Int64[Tensor, 'bs']): ...\n"
     ),
     "a carrier that is marked, without Dims": CLASS.format(
