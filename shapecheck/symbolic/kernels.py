@@ -66,7 +66,7 @@ class Kernels:
             return
         if torch.Tag.nondeterministic_seeded in func.tags or operation.meetings:
             return
-        if func.overloadpacket.__name__ in _OF_VALUES:
+        if func.overloadpacket.__name__ in _OF_VALUES or _counts_a_mask(func, args):
             return
         operands = list(tensors((args, kwargs)))
         key = (func, tuple((one.dtype, one.dim()) for one in operands))
@@ -179,6 +179,14 @@ def refusal(
 
 def _one_or_two(size: int) -> int:
     return 1 if expression(size) == 1 else 2
+
+
+def _counts_a_mask(func: Operator, args: Arguments) -> bool:
+    """Whether it writes as many values as a mask has places, which neither zeros nor ones tell."""
+    if func.overloadpacket.__name__ not in ("index_put", "index_put_", "_index_put_impl_"):
+        return False
+    masks = any(one.dtype is torch.bool for one in tensors(args[1]))
+    return masks and args[2].dim() > 0
 
 
 def _is_torchs_own(func: Callable[..., object]) -> bool:

@@ -10,6 +10,7 @@ from shapecheck.diagnostics.model import Span
 from shapecheck.dims.expr import Poly
 from shapecheck.dims.parse import parse_shape
 from shapecheck.errors import ContractTextError
+from shapecheck.static.contracts.mark_calls import mark_made
 from shapecheck.static.contracts.promise import Case, Promise, size_named
 from shapecheck.static.project import annotation_head, parse_annotation
 from shapecheck.static.symbols import SizePoly
@@ -129,6 +130,11 @@ def _read_mark(node: ast.expr, marks: _Marks, place: Place) -> None:
         if place.strict:
             raise AnnotationError(node, f"{word}({text!r}): write {word}('target') or 'draft'")
         return
+    if word in _PADDED and place.strict and isinstance(node, ast.Call):
+        try:
+            mark_made(word, node)
+        except ContractTextError as error:
+            raise AnnotationError(node, str(error).partition(": ")[2]) from None
     if word == "owner":
         marks.owner = text
     elif word == "dtype":

@@ -101,7 +101,14 @@ def _too_large(t: Trace) -> object:
     return line[:, None] * line[None, :], t.tensor("bs").new_zeros((1 << 20, 1 << 21))
 
 
+def _behind_a_mask(t: Trace) -> None:
+    """As many values as the mask has places."""
+    lens, rows = (t.tensor("bs", torch.int64) for _ in range(2))
+    lens[rows > 0] = rows[rows > 0]
+
+
 VALUES: dict[str, Run] = {
+    "values behind a mask": _behind_a_mask,
     "counts that add up": _repeated,
     "segments that add up": _segments,
     "pinned memory": _pinned,

@@ -98,3 +98,28 @@ def test_any_shape_text_is_read_or_left_open(text: str) -> None:
     except AnnotationError as error:
         said = error.message
     assert said.startswith("SHP10")
+
+
+@pytest.mark.parametrize(
+    ("mark", "said"),
+    [
+        ('ids("target", pad=1)', "write a negative number"),
+        ('ids("x", pad=-1)', "write ids"),
+        ('indexes("bs", pad="none")', "write a negative number"),
+        ('indexes("bs topk")', "one axis"),
+        ('indexes("")', "one axis"),
+        ('indexes("bs", padding=-1)', "is no mark"),
+        ('ids("target", -1)', "is no mark"),
+        ("indexes()", "is no mark"),
+    ],
+)
+def test_a_wrong_mark_is_refused_in_a_stub_and_says_nothing_in_code(mark: str, said: str) -> None:
+    text = f'Annotated[Int64[Tensor, "bs topk"], {mark}]'
+    assert _axes(_read(text)) == ["bs", "topk"]
+    with pytest.raises(AnnotationError, match=said):
+        _read(text, STRICT)
+
+
+def test_a_mark_of_values_changes_no_promise() -> None:
+    text = 'Annotated[Int64[Tensor, "bs topk"], indexes("bs*topk", pad=-1), ids("draft", pad=-1)]'
+    assert _axes(_read(text)) == _axes(_read(text, STRICT)) == ["bs", "topk"]
