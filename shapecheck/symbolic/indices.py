@@ -98,17 +98,17 @@ class Indices:
         given = [one for one in tensors((args, kwargs)) if not _is_any(one, into)]
         laid_out = fills or (packet not in UNKNOWN and all(map(self._marks.is_laid_out, given)))
         counted = self._of_results(packet, args, kwargs, made)
+        first = args[0] if args else None
         for one in into:
-            if args and one is args[0]:
+            if one is first:
                 self._write(one, packet, args, kwargs)
+            elif not _is_any(one, made):
+                self._marks.overwrite(one, None)
         for one, index in zip(made, counted, strict=True):
             if not _is_any(one, into):
                 self._marks.made(one, index, laid_out=laid_out)
-            elif not (args and one is args[0]):  # `out=`
+            elif one is not first:  # `out=`
                 self._marks.overwrite(one, None if laid_out else index)
-        for one in into:
-            if not (_is_any(one, made) or (args and one is args[0])):
-                self._marks.overwrite(one, None)
 
     def _of_results(
         self,
