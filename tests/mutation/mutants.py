@@ -20,7 +20,7 @@ from tests.mutation.rules import RULES, Rule
 
 # What handles tensors on the way of a token; models are built and read elsewhere.
 SCOPE = (
-    "carriers.py",
+    "carriers/*.py",
     "dims.py",
     "engine.py",
     "attention/sdpa.py",

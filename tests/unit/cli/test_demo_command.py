@@ -13,7 +13,7 @@ from shapecheck.demo import stage
 LATE = stage.RankScene(
     level="off",
     error="RuntimeError: Expected size 64 but got size 32",
-    stack=("merge (carriers.py:72)", "join (live.py:30)"),
+    stack=("merge (batch.py:72)", "join (live.py:30)"),
     output="",
 )
 NAMED = stage.RankScene(
@@ -53,7 +53,7 @@ def test_all_three_scenes(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert "a.py:7 SHP302 [odd]\n  read  b.py:3 x\n" in out
     assert LATE.error in out
-    assert "raised in merge (carriers.py:72) <- join (live.py:30)" in out
+    assert "raised in merge (batch.py:72) <- join (live.py:30)" in out
     assert "SHP201 MistakenProposer.idle\n  dim 1: ..." in out
     assert "20.0 microseconds" in out
     assert "The contracts cost 2.0% of an iteration" in out

@@ -14,8 +14,8 @@ pytestmark = pytest.mark.skipif(
 def test_without_checks_it_crashes_where_two_batches_meet() -> None:
     scene = stage.mistaken("off")
     assert "Expected size 64 but got size 32" in scene.error
-    assert scene.stack[0].startswith("_joined (carriers.py:")
-    assert scene.stack[1].startswith("merge (carriers.py:")
+    assert scene.stack[0].startswith("_joined (batch.py:")
+    assert scene.stack[1].startswith("merge (batch.py:")
     assert not any(frame.startswith("idle ") for frame in scene.stack)
 
 

@@ -43,7 +43,7 @@ def test_known_mistakes_are_among_them() -> None:
     edits = {(rule, path, before, after) for _, rule, path, before, after in _listed()}
     assert ("dropped-factor", "models/eagle_config.py", "self.num_aux * self.target_hidden",
             "self.target_hidden") in edits  # fmt: skip
-    assert ("idle-with-rows", "carriers.py", "0", "1") in edits
+    assert ("idle-with-rows", "carriers/batch.py", "0", "1") in edits
     assert ("wrong-ids", "sampling/hot_vocab.py", "self.hot[draft_ids]", "draft_ids") in edits
 
 
@@ -57,6 +57,6 @@ def test_what_was_looked_at_is_not_in_the_sample_that_is_reported() -> None:
 def test_a_key_stays_while_other_places_change(tmp_path: Path) -> None:
     engine = tmp_path / "engine"
     shutil.copytree(ROOT / "engine", engine)
-    file = engine / "carriers.py"
+    file = engine / "carriers" / "batch.py"
     file.write_text(file.read_text() + "\n\nLATER = 3\n")
     assert _listed("final", engine=engine) == _listed("final")
