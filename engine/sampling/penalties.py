@@ -4,7 +4,7 @@ B requests   N verify width, root included   V target vocabulary
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Self
 
 import torch
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from engine.sampling.controls import BatchControls
 from engine.transfer import to_device
-from shapecheck import carrier, contract, ids, indexes
+from shapecheck import carrier, contract, ids
 
 
 @carrier
@@ -43,19 +43,6 @@ class TokenCounts:
         return cls(
             in_prompt=to_device(in_prompt > 0, device), in_output=to_device(in_output, device)
         )
-
-    def after(
-        self,
-        draft_tokens: Annotated[Int64[Tensor, "bs num_draft_tokens"], ids("target")],
-        accept_index: Annotated[
-            Int64[Tensor, "bs accept_width"], indexes("num_draft_tokens", pad=-1)
-        ],
-    ) -> Self:
-        """The counts once the accepted path, root included, lies before the next root."""
-        on_path_BD = accept_index >= 0
-        token_BD = draft_tokens.gather(1, accept_index.clamp(min=0))
-        in_output = self.in_output.scatter_add(1, token_BD, on_path_BD.int())
-        return replace(self, in_output=in_output)
 
 
 @contract

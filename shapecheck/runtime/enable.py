@@ -54,7 +54,8 @@ class Undo:
 
 
 def enable(target: Namespace, *, level: Level | str | None = None) -> Undo:
-    """Enforce the contracts of a class, or of a module and its classes, from now on.
+    """Enforce the contracts of a class, or of a module and its classes, from now on; of a package
+    those of every module of it that is imported by now.
 
     `level` is that of SHAPECHECK, or strict where that is off; what is on at another level changes
     to it. Attributes are rebound: bound methods, names that other modules imported before and
@@ -70,9 +71,10 @@ def enable(target: Namespace, *, level: Level | str | None = None) -> Undo:
     chosen = now.level if level is None else level_named(level, "enable: level")
     mode = Mode(level=Level.STRICT if chosen is Level.OFF else chosen, every=now.every)
     rebound: list[_Rebound] = []
+    replaced: list[tuple[Namespace, object]] = []
     still_off: list[str] = []
     on_already = False
-    for space, name, before in list(_contracted(target)):
+    for space, name, before in [one for part in _parts(target) for one in _contracted(part)]:
         made = _on(before, mode)
         if made is before:
             if _is_on(before):
@@ -83,15 +85,26 @@ def enable(target: Namespace, *, level: Level | str | None = None) -> Undo:
             continue
         rebound.append((space, name, vars(space).get(name)))
         setattr(space, name, made)
-        for place in _elsewhere(before, space):
-            still_off.append(place)
-            log.warning(_IMPORTED, target.__name__, place)
+        replaced.append((space, before))
+    # Only now: a package rebinds the names that its own modules imported from each other.
+    for place in sorted({place for space, one in replaced for place in _elsewhere(one, space)}):
+        still_off.append(place)
+        log.warning(_IMPORTED, target.__name__, place)
     if not rebound and not on_already:
         raise ShapecheckError(
             f"enable({target.__name__}): nothing here has a contract to turn on; decorate with "
             "@contract, or set SHAPECHECK before the import"
         )
     return Undo(rebound, still_off)
+
+
+def _parts(target: Namespace) -> list[Namespace]:
+    """The target itself, and the modules of a package that are imported."""
+    if isinstance(target, type) or not hasattr(target, "__path__"):
+        return [target]
+    inside = f"{target.__name__}."
+    found = [one for name, one in sorted(sys.modules.items()) if name.startswith(inside)]
+    return [target, *(one for one in found if isinstance(one, ModuleType))]  # pyright: ignore[reportUnnecessaryIsInstance]
 
 
 def _contracted(target: Namespace) -> Iterator[tuple[Namespace, str, object]]:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 
-import engine.carriers
+import engine.carriers.batch
+import engine.carriers.verify
 import engine.graphs.buffers
 import engine.kv.table
 import engine.phases.commit
@@ -27,7 +28,8 @@ from shapecheck.spec import contract_of
 from tests.bench.patches import Patches
 
 CONTRACTED: tuple[ModuleType, ...] = (
-    engine.carriers,
+    engine.carriers.batch,
+    engine.carriers.verify,
     engine.graphs.buffers,
     engine.kv.table,
     engine.phases.commit,

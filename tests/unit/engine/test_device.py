@@ -87,13 +87,11 @@ def iteration(
                 if topk == 1
                 else accept_tree(*inputs, law, hot, *links, accept, final, accept_width=3)
             )
-        after = counts.after(selected.draft_tokens, accepted.accept_index)
         logprobs = token_logprobs(target, accepted.predict, count=2)
         return [
             accepted.predict,
             accepted.accept_index,
             accepted.accept_lens,
-            after.in_output,
             logprobs.top_ids,
         ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -100,3 +101,37 @@ def test_enable_of_neither_class_nor_module_is_refused(target: Any) -> None:
 def test_check_takes_dims_alone(other: Any) -> None:
     with pytest.raises(ShapecheckError, match=r"Extend\.check: dims is .*; pass the Dims"):
         Extend(WIDE).check(other)  # type: ignore[attr-defined]  # given by @carrier
+
+
+MODULE = """
+from shapecheck import Dims, contract
+from jaxtyping import Float32
+from torch import Tensor
+
+@contract
+def step(
+    hidden: Float32[Tensor, "bs target_hidden"], dims: Dims
+) -> Float32[Tensor, "bs target_hidden"]:
+    return hidden
+"""
+
+
+def test_enable_of_a_package_reaches_its_modules(level, tmp_path, monkeypatch, dims: Dims) -> None:
+    """Also the names that its own files imported from each other."""
+    level("off")
+    package = tmp_path / "handed"
+    package.mkdir()
+    (package / "worker.py").write_text(MODULE)
+    (package / "__init__.py").write_text("from handed.worker import step")
+    (package / "caller.py").write_text("from handed.worker import step as forward")
+    (tmp_path / "handed_on.py").write_text("from handed import step")
+    monkeypatch.syspath_prepend(tmp_path)
+    handed, caller = import_module("handed"), import_module("handed.caller")
+    import_module("handed_on")
+    with enable(handed) as undo:
+        assert undo.still_off == ("handed_on.step",)
+        for step in (handed.step, handed.worker.step, caller.forward):
+            with pytest.raises(ShapeContractError, match="target_hidden"):
+                step(NARROW, dims)
+    caller.forward(NARROW, dims)
+    handed.step(NARROW, dims)

@@ -46,16 +46,6 @@ def test_each_node_sees_its_own_path_and_no_other():
     assert torch.equal(got[1], logits[1])
 
 
-def test_counts_grow_by_the_accepted_path():
-    counts = TokenCounts.of([[1], [2]], [[3], []], target_vocab=5, device=CPU)
-    tokens = torch.tensor([[3, 0, 4, 4], [1, 2, 2, 0]])
-    after = counts.after(tokens, torch.tensor([[0, 2, 3], [0, -1, -1]]))
-    wanted = TokenCounts.of([[1], [2]], [[3, 3, 4, 4], [1]], target_vocab=5, device=CPU)
-    assert torch.equal(after.in_output, wanted.in_output)
-    assert torch.equal(after.in_prompt, wanted.in_prompt)
-    assert counts.in_output[0].tolist() == [0, 0, 0, 1, 0]
-
-
 def test_logprobs_are_of_the_unfiltered_law():
     logits = torch.tensor([[[0.0, 1.0, 3.0]]])
     logprobs = token_logprobs(logits, torch.tensor([[1]]), count=2)
