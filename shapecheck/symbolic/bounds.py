@@ -114,7 +114,9 @@ class Bounds:
         givers = operands[:0] if filled and not in_place else operands
         sources = frozenset[int]().union(*map(self._sources_of, givers))
         if not sources:
-            laid_out = frozenset[int]() if packet in UNKNOWN else frozenset({_LAID_OUT})
+            # One value is the same at every position.
+            single = not any(one.dim() for one in made)
+            laid_out = frozenset({_LAID_OUT} if packet not in UNKNOWN and not single else ())
             sources = laid_out | {next(self._number)}
         masked = packet in MASKS or any(map(self._is_masked, givers))
         _, _, which = POSITIONS.get(packet, (0, 0, 0))

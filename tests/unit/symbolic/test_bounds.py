@@ -29,9 +29,12 @@ def _table(t: Trace, rows: str) -> Tensor:
     return t.tensor(f"{rows} target_hidden")
 
 
-def _column(t: Trace, width: int) -> Tensor:
+def _column(t: Trace, width: int, *, placed: bool = False) -> Tensor:
     """One column behind the table's own takes what is not accepted."""
-    column = torch.where(t.tensor("bs", torch.bool), t.tensor("bs", torch.int64), width)
+    accepted = t.tensor("bs", torch.bool)
+    if placed:
+        accepted = accepted & (torch.arange(t.size("bs")) > 0)
+    column = torch.where(accepted, t.tensor("bs", torch.int64), width)
     return torch.zeros(t.size("bs"), t.size("num_steps"), dtype=torch.int64).scatter(
         1, column[:, None], 1
     )
@@ -62,6 +65,7 @@ BEYOND: dict[str, Run] = {
     "arange over another axis": lambda t: _table(t, "bs")[torch.arange(t.size("bs") + 1)],
     "a factor too many": lambda t: _table(t, "bs")[_rows(t)],
     "a column less than the pad needs": lambda t: _column(t, t.size("num_steps")),
+    "the same where positions count": lambda t: _column(t, t.size("num_steps"), placed=True),
     "one row of a later request for all padding": lambda t: _padding(t, t.size("num_draft_tokens")),
     "a part forgotten in a join": lambda t: _law(t, 1),
     "positions of a longer axis": lambda t: t.tensor("bs num_steps-1").gather(
