@@ -16,6 +16,7 @@ from typing import Generic, Protocol, Self, TypeVar
 import torch
 from torch import Tensor
 
+from engine.errors import SizeError
 from engine.sampling import DraftLaw
 from shapecheck import Dims
 
@@ -108,7 +109,10 @@ class Bucket(Generic[Live, Out]):
 
 
 class Runner(Generic[Live, Out]):
-    """Chooses the smallest bucket that holds the batch; no requests run in the smallest one."""
+    """Chooses the smallest bucket that holds the batch; no requests run in the smallest one.
+
+    Raises SizeError when the batch is larger than every bucket.
+    """
 
     def __init__(self, buckets: list[Bucket[Live, Out]]) -> None:
         self.buckets = buckets
@@ -116,8 +120,15 @@ class Runner(Generic[Live, Out]):
     def __call__(self, live: Live) -> Out:
         """What the forward gives for `live`, computed on padded rows."""
         rows = len(live.seq_lens)  # pyright: ignore[reportAttributeAccessIssue]
-        bucket = next(one for one in self.buckets if one.size >= rows)
-        return bucket(live, rows)
+        for bucket in self.buckets:
+            if bucket.size >= rows:
+                return bucket(live, rows)
+        largest = self.buckets[-1].size
+        raise SizeError.of(
+            f"a batch of {rows} requests, and the largest graph has {largest} rows; run fewer "
+            "together or raise max_requests",
+            expected=f"at most {largest}", found=rows, code="SHP401",
+        )  # fmt: skip
 
 
 def _tensors(outputs: object) -> list[Tensor]:

@@ -93,6 +93,12 @@ def test_the_smallest_bucket_that_holds_the_batch(dims: Dims) -> None:
         assert len(seen.rows[-1].seq_lens) == wanted
 
 
+def test_a_batch_that_no_bucket_holds_is_refused(dims: Dims) -> None:
+    runner = runner_of(dims, Seen())
+    with pytest.raises(ShapeContractError, match=r"7 requests, .* 6 rows; .* raise max_requests"):
+        runner(live(dims, 7))
+
+
 def test_padding_points_at_the_pad_row_and_the_pad_slot(dims: Dims) -> None:
     """Also after a larger batch has used the same rows."""
     seen = Seen()
