@@ -15,7 +15,8 @@ from torch import Tensor
 
 from engine.attention.base import AttentionBackend, AttentionPlan, Block, EmptyPlan, Ragged
 from engine.errors import EngineError
-from engine.kernels.paged_attention import INVARIANT_ROWS, mask_words, paged_attention
+from engine.kernels.mask_words import mask_words
+from engine.kernels.paged_attention import INVARIANT_ROWS, paged_attention
 from engine.kernels.prefill_attention import prefill_attention
 from engine.kv.pool import KVPool
 from engine.kv.table import RequestTable

@@ -18,6 +18,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from engine.kernels.combine import combine_splits
 from engine.kernels.launch import (
     assert_dense,
     prefetch,
@@ -162,69 +163,6 @@ def _attend_split(
         tl.store(weight_ptr + part_N, top_N + tl.log2(whole_N), mask=here_N)
 
 
-@triton.jit
-def _combine_splits(
-    part_ptr,
-    weight_ptr,
-    prefix_ptr,
-    y_ptr,
-    tail,
-    columns,
-    splits,
-    R: tl.constexpr,
-    Q: tl.constexpr,
-    E: tl.constexpr,
-    BLOCK_H: tl.constexpr,
-    BLOCK_E: tl.constexpr,
-    BLOCK_S: tl.constexpr,
-    CHAINED: tl.constexpr,
-):
-    """The splits of BLOCK_H heads of one row, BLOCK_S at a time."""
-    release_successor(CHAINED)
-    h_H = tl.program_id(0) * BLOCK_H + tl.arange(0, BLOCK_H)
-    token = tl.program_id(1)
-    used = tl.cdiv(tl.load(prefix_ptr + token // R).to(tl.int32) + tail, columns)
-    e_E = tl.arange(0, BLOCK_E)
-    row_H = token.to(tl.int64) * Q + h_H
-    here_HE = (h_H[:, None] < Q) & (e_E[None, :] < E)
-    wait_for_producers(CHAINED)
-    top_H = tl.full((BLOCK_H,), float("-inf"), tl.float32)
-    total_H = tl.zeros((BLOCK_H,), tl.float32)
-    acc_HE = tl.zeros((BLOCK_H, BLOCK_E), tl.float32)
-    for start in tl.range(0, used, BLOCK_S):
-        s_S = start + tl.arange(0, BLOCK_S)
-        here_HS = (h_H[:, None] < Q) & (s_S[None, :] < used)
-        at_HS = row_H[:, None] * splits + s_S[None, :]
-        weight_HS = tl.load(weight_ptr + at_HS, mask=here_HS, other=float("-inf"))
-        part_HSE = tl.load(
-            part_ptr + at_HS[:, :, None] * E + e_E[None, None, :],
-            mask=here_HS[:, :, None] & (e_E[None, None, :] < E),
-            other=0.0,
-        )
-        new_top_H = tl.maximum(top_H, tl.max(weight_HS, axis=1))
-        base_H = tl.where(new_top_H == float("-inf"), 0.0, new_top_H)
-        p_HS = tl.exp2(weight_HS - base_H[:, None])
-        keep_H = tl.exp2(top_H - base_H)
-        total_H = total_H * keep_H + tl.sum(p_HS, axis=1)
-        acc_HE = acc_HE * keep_H[:, None] + tl.sum(part_HSE * p_HS[:, :, None], axis=1)
-        top_H = new_top_H
-    acc_HE /= tl.where(total_H > 0.0, total_H, 1.0)[:, None]
-    y_HE = y_ptr + row_H[:, None] * E + e_E[None, :]
-    tl.store(y_HE, acc_HE.to(y_ptr.dtype.element_ty), mask=here_HE)
-
-
-@triton.jit
-def _mask_words(
-    mask_ptr, word_ptr, tokens, W: tl.constexpr, BLOCK_T: tl.constexpr, BLOCK_W: tl.constexpr
-):
-    t_T = tl.program_id(0) * BLOCK_T + tl.arange(0, BLOCK_T)
-    w_W = tl.arange(0, BLOCK_W)
-    here_TW = (t_T[:, None] < tokens) & (w_W[None, :] < W)
-    bit_TW = tl.load(mask_ptr + t_T[:, None] * W + w_W[None, :], mask=here_TW, other=0)
-    word_T = tl.sum((bit_TW != 0).to(tl.int64) << w_W[None, :].to(tl.int64), axis=1)
-    tl.store(word_ptr + t_T, word_T, mask=t_T < tokens)
-
-
 def _depth(block_n: int, width: int, columns: int, programs: int) -> tuple[int, int, int]:
     """Columns of a block, warps and pipeline stages of a split, by the rows of its tile, the width
     of a head, its length and how many there are; what was fastest on one H200 with 1070 columns.
@@ -248,27 +186,6 @@ def _depth(block_n: int, width: int, columns: int, programs: int) -> tuple[int, 
         return BLOCK_Y, 4, 5
     # Three stages of small blocks leave room for a second program on a multiprocessor.
     return (2 * BLOCK_Y, 4, 5) if programs <= 128 else (BLOCK_Y, 4, 3)
-
-
-def mask_words(mask_BRW: Tensor) -> Tensor:
-    """The mask of each row as one word, i64 (B * R,): bit w is its tail slot w; W is at most 64."""
-    tail = mask_BRW.shape[-1]
-    assert tail <= 64, "a word has 64 bits"
-    mask_TW = mask_BRW.reshape(-1, tail).contiguous()
-    tokens = len(mask_TW)
-    word_T = torch.empty(tokens, dtype=torch.int64, device=mask_BRW.device)
-    if tokens:
-        _mask_words[triton.cdiv(tokens, 32),](
-            mask_TW, word_T, tokens, tail, BLOCK_T=32, BLOCK_W=triton.next_power_of_2(tail)
-        )
-    return word_T
-
-
-def mask_words_reference(mask_BRW: Tensor) -> Tensor:
-    """The same in torch."""
-    assert mask_BRW.shape[-1] <= 64, "a word has 64 bits"
-    bit_W = torch.arange(mask_BRW.shape[-1], device=mask_BRW.device)
-    return (mask_BRW.long() << bit_W).sum(-1).flatten()
 
 
 def paged_attention(
@@ -318,21 +235,12 @@ def paged_attention(
         BLOCK_E=block_e, BLOCK_Y=block_y, DIRECT=direct, INVARIANT=invariant,
         CHAINED=chained, launch_pdl=chained, num_warps=warps, num_stages=stages,
     )  # fmt: skip
-    if direct:
-        return out_TQE
-    block_h, block_s = (1, 32) if invariant else _together(tokens * heads, splits)
-    _combine_splits[triton.cdiv(heads, block_h), tokens](
-        part_TQSE, weight_TQS, prefix_B, out_TQE, tail, split, splits, rows, heads, width,
-        BLOCK_H=block_h, BLOCK_E=block_e, BLOCK_S=block_s, CHAINED=chained,
-        launch_pdl=chained, num_warps=4,
-    )  # fmt: skip
+    if not direct:
+        combine_splits(
+            part_TQSE, weight_TQS, prefix_B, out_TQE, tail=tail, split=split,
+            invariant=invariant, chained=chained,
+        )  # fmt: skip
     return out_TQE
-
-
-def _together(heads: int, splits: int) -> tuple[int, int]:
-    """How many of all heads, and how many of their splits, one program combines at once."""
-    block_s = min(32, triton.next_power_of_2(splits))
-    return min(8, 32 // block_s, max(1, triton.next_power_of_2(heads // 512))), block_s
 
 
 def paged_attention_reference(

@@ -14,11 +14,8 @@ from engine.attention.triton_paged import split_columns
 from engine.kernels.embedding import BLOCK_H, embed_rows
 from engine.kernels.gated_rows import gated_rows, gated_rows_reference
 from engine.kernels.linear_rows import linear_rows, linear_rows_reference
-from engine.kernels.paged_attention import (
-    mask_words_reference,
-    paged_attention,
-    paged_attention_reference,
-)
+from engine.kernels.mask_words import mask_words_reference
+from engine.kernels.paged_attention import paged_attention, paged_attention_reference
 from engine.kernels.qkv_rows import qkv_rows, qkv_rows_reference
 from engine.kernels.row_tile import RowTile, ScaledRows
 from engine.kernels.stream_tile import StreamTile

@@ -7,12 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.kernels.paged_attention import (
-    mask_words,
-    mask_words_reference,
-    paged_attention,
-    paged_attention_reference,
-)
+from engine.kernels.mask_words import mask_words
+from engine.kernels.paged_attention import paged_attention, paged_attention_reference
 
 HEADS, KV_HEADS, WIDTH, SLOTS = 4, 2, 32, 400
 
@@ -119,20 +115,6 @@ def test_chain_of_rows_is_one_row_at_a_time(
         assert_close(alone.run(blank)[0], together[row])
         if device == "cuda":  # the interpreter's matrix product rounds by the number of rows
             assert torch.equal(alone.run(blank)[0], together[row])
-
-
-def test_words_hold_the_mask(device: str) -> None:
-    mask = torch.tensor([[[True, False, True], [False, False, False]]], device=device)
-    assert mask_words(mask).tolist() == mask_words_reference(mask).tolist() == [5, 0]
-    full = torch.ones(1, 1, 64, dtype=torch.bool, device=device)
-    assert mask_words(full).tolist() == mask_words_reference(full).tolist() == [-1]
-    generator = torch.Generator().manual_seed(7)
-    many = (torch.rand(9, 7, 13, generator=generator) < 0.5).to(device)
-    assert torch.equal(mask_words(many), mask_words_reference(many))
-    assert mask_words(many[:0]).shape == (0,)
-    for words in (mask_words, mask_words_reference):
-        with pytest.raises(AssertionError, match="64 bits"):
-            words(torch.ones(1, 1, 65, dtype=torch.bool, device=device))
 
 
 @pytest.mark.parametrize("gap", ["tail_BW", "prefix_B", "row_B"])
