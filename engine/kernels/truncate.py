@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from engine.kernels.launch import assert_dense
+from engine.kernels.launch import assert_dense, overlaps, release_successor, wait_for_producers
 from engine.kernels.units import as_units, chunk_width, whole
 from engine.sampling.filters import FINE
 
@@ -94,19 +94,23 @@ def _bound(top_k, top_p, state_ptr, tally_ptr, row, rows, chunks, BLOCK_C: tl.co
 def _tally(
     p_ptr, top_k_ptr, top_p_ptr, k_state_ptr, k_tally_ptr, state_ptr, tally_ptr, number,
     V: tl.constexpr, TOP_P: tl.constexpr, BLOCK_V: tl.constexpr, BLOCK_C: tl.constexpr,
+    CHAINED: tl.constexpr,
 ):  # fmt: skip
     """Pass `number`: what one chunk has from each pivot on, inside the interval that is left."""
+    release_successor(CHAINED)
     chunk, row = tl.program_id(0), tl.program_id(1).to(tl.int64)
     chunks, rows = tl.num_programs(0), tl.num_programs(1)
     top_k = tl.load(top_k_ptr + row)
     top_p = tl.load(top_p_ptr + row)
+    v_V = chunk * BLOCK_V + tl.arange(0, BLOCK_V)
+    p_V = tl.load(p_ptr + row * V + v_V, mask=v_V < V, other=-1.0)
+    # Also those who have nothing to do: the next pass waits for this one, not for the one before.
+    wait_for_producers(CHAINED)
     if TOP_P:
         if top_p >= 1.0:
             return
     elif (number > 0) & (top_k == 0):
         return
-    v_V = chunk * BLOCK_V + tl.arange(0, BLOCK_V)
-    p_V = tl.load(p_ptr + row * V + v_V, mask=v_V < V, other=-1.0)
     first = tl.zeros((), tl.int64)
     if number > 0:
         if TOP_P:
@@ -145,8 +149,10 @@ def _rank(is_tie_V, tally_ptr, row, rows, chunks, chunk, key, BLOCK_C: tl.conste
 def _cut(
     p_ptr, best_ptr, top_k_ptr, top_p_ptr, min_p_ptr, k_state_ptr, k_tally_ptr, state_ptr,
     tally_ptr, law_ptr, sum_ptr, V: tl.constexpr, BLOCK_V: tl.constexpr, BLOCK_C: tl.constexpr,
+    CHAINED: tl.constexpr,
 ):  # fmt: skip
     """What all filters keep of one chunk, and its units."""
+    release_successor(CHAINED)
     chunk, row = tl.program_id(0), tl.program_id(1).to(tl.int64)
     chunks, rows = tl.num_programs(0), tl.num_programs(1)
     v_V = chunk * BLOCK_V + tl.arange(0, BLOCK_V)
@@ -157,6 +163,7 @@ def _cut(
     min_p = tl.load(min_p_ptr + row).to(tl.float64)
     asks = (top_k > 0) | (top_p < 1.0) | (min_p > 0.0)
     keep_V = (p_V.to(tl.float64) >= min_p * best) | (not asks)
+    wait_for_producers(CHAINED)
     if top_k > 0:
         key, before, _ = _narrowed(
             k_state_ptr, k_tally_ptr, row, rows, chunks, _LAST, top_k, float("inf"), BLOCK_C
@@ -180,8 +187,12 @@ def _cut(
 
 
 @triton.jit
-def _normalise(law_ptr, sum_ptr, V: tl.constexpr, BLOCK_V: tl.constexpr, BLOCK_C: tl.constexpr):
+def _normalise(
+    law_ptr, sum_ptr, V: tl.constexpr, BLOCK_V: tl.constexpr, BLOCK_C: tl.constexpr,
+    CHAINED: tl.constexpr,
+):  # fmt: skip
     """Every chunk over the mass of its row; a negative one is of a row that asked for nothing."""
+    wait_for_producers(CHAINED)
     chunk, row = tl.program_id(0), tl.program_id(1).to(tl.int64)
     chunks = tl.num_programs(0)
     c_C = tl.arange(0, BLOCK_C)
@@ -213,15 +224,19 @@ def truncate(probs_RV: Tensor, top_k_R: Tensor, top_p_R: Tensor, min_p_R: Tensor
     # Of both searches: where each pass begins, and the tallies of a pass and of the one before.
     top_k, top_p = ((numbers(PASSES, rows, 2), numbers(2, rows, chunks, 8)) for _ in range(2))
     sum_RC = numbers(rows, chunks)
+    best_R = probs_RV.amax(dim=1)
     cut = {"V": vocab, "BLOCK_V": width, "BLOCK_C": triton.next_power_of_2(chunks), "num_warps": 8}
+    chained = False  # the first pass starts when all that it reads is there
     for search in (top_k, top_p):
         for number in range(PASSES):
             _tally[chunks, rows](
-                probs_RV, top_k_R, top_p_R, *top_k, *search, number, TOP_P=search is top_p, **cut
-            )
+                probs_RV, top_k_R, top_p_R, *top_k, *search, number, TOP_P=search is top_p,
+                CHAINED=overlaps(), launch_pdl=chained, **cut,
+            )  # fmt: skip
+            chained = overlaps()
     _cut[chunks, rows](
-        probs_RV, probs_RV.amax(dim=1), top_k_R, top_p_R, min_p_R, *top_k, *top_p, law_RV, sum_RC,
-        **cut,
+        probs_RV, best_R, top_k_R, top_p_R, min_p_R, *top_k, *top_p, law_RV, sum_RC,
+        CHAINED=chained, launch_pdl=chained, **cut,
     )  # fmt: skip
-    _normalise[chunks, rows](law_RV, sum_RC, **cut)
+    _normalise[chunks, rows](law_RV, sum_RC, CHAINED=chained, launch_pdl=chained, **cut)
     return law_RV
