@@ -21,6 +21,11 @@ from engine.sampling.filters import FINE
 PASSES = 10
 """Three bits each: a probability has 30, its sign and the exponents beyond 1 being unused."""
 
+CHAINED_ROWS = 16
+"""Rows up to which passes overlap; more of them fill the card, and rows that ask for nothing would
+wait before they leave.
+"""
+
 _LAST = tl.constexpr(PASSES - 1)
 _J = tl.constexpr(8)
 _FINE = tl.constexpr(float(FINE))
@@ -226,14 +231,15 @@ def truncate(probs_RV: Tensor, top_k_R: Tensor, top_p_R: Tensor, min_p_R: Tensor
     sum_RC = numbers(rows, chunks)
     best_R = probs_RV.amax(dim=1)
     cut = {"V": vocab, "BLOCK_V": width, "BLOCK_C": triton.next_power_of_2(chunks), "num_warps": 8}
+    overlapping = overlaps() and rows <= CHAINED_ROWS
     chained = False  # the first pass starts when all that it reads is there
     for search in (top_k, top_p):
         for number in range(PASSES):
             _tally[chunks, rows](
                 probs_RV, top_k_R, top_p_R, *top_k, *search, number, TOP_P=search is top_p,
-                CHAINED=overlaps(), launch_pdl=chained, **cut,
+                CHAINED=overlapping, launch_pdl=chained, **cut,
             )  # fmt: skip
-            chained = overlaps()
+            chained = overlapping
     _cut[chunks, rows](
         probs_RV, best_R, top_k_R, top_p_R, min_p_R, *top_k, *top_p, law_RV, sum_RC,
         CHAINED=chained, launch_pdl=chained, **cut,
