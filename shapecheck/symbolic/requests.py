@@ -73,7 +73,7 @@ class Requests:
         given_axes = cast("list[int]", given if isinstance(given, list) else [given])
         axes = {axis % rank - rank for axis in given_axes} if rank else set[int]()
         whole = all(axis in axes or expression(tensor.shape[axis]) == 1 for axis in range(-rank, 0))
-        if whole or not tensor.dtype.is_floating_point:
+        if whole or tensor.dtype is torch.bool:
             return {}
         sizes = ((axis, self._requests(tensor, axis)) for axis in axes)
         return {axis: size for axis, size in sizes if size is not None}

@@ -23,6 +23,13 @@ def _normalised(t: Trace, axis: int) -> object:
     return law / law.sum(dim=axis, keepdim=True)
 
 
+def _left(t: Trace, axis: int) -> object:
+    """Whole counts of a law over their sum, where there is one."""
+    counts = t.tensor("bs target_vocab", torch.int64)
+    mass = counts.sum(dim=axis, keepdim=True)
+    return torch.where(mass == 0, 1.0, counts.double() / mass)
+
+
 def _guarded(t: Trace, axis: int) -> object:
     law = t.tensor("bs*topk target_vocab")
     nothing = law.amax(dim=axis, keepdim=True) == 0
@@ -31,10 +38,17 @@ def _guarded(t: Trace, axis: int) -> object:
 
 MIXED: dict[str, Run] = {
     "a sum spread over the rows": lambda t: _normalised(t, 0),
+    "a sum of whole numbers": lambda t: _left(t, 0),
     "a condition about all rows": lambda t: _guarded(t, 0),
     "a softmax over the rows": lambda t: t.tensor("bs target_vocab").softmax(0),
     "a running product over the rows": lambda t: t.tensor("bs topk").cumprod(dim=0),
 }
+
+
+def _columns(t: Trace) -> object:
+    """The columns that any request uses."""
+    used = t.tensor("bs topk", torch.bool)
+    return used | ~used.any(dim=0, keepdim=True)
 
 
 def _left_pad(t: Trace) -> object:
@@ -59,6 +73,8 @@ def _pairs(t: Trace) -> object:
 
 APART: dict[str, Run] = {
     "a sum of each row": lambda t: _normalised(t, 1),
+    "a sum of whole numbers of each row": lambda t: _left(t, 1),
+    "columns that any row uses": _columns,
     "a condition about each row": lambda t: _guarded(t, -1),
     "a softmax of each row": lambda t: t.tensor("bs target_vocab").softmax(-1),
     "offsets of ragged rows": lambda t: t.tensor("bs", torch.int64).cumsum(0),
