@@ -2,9 +2,9 @@
 
 A reduction over the axis of requests that keeps the axis gives one row; an elementwise operator
 spreads that row over the requests again without a word, and so do a softmax or a running sum along
-that axis of a tensor with further axes. All of them fit whatever the sizes are. Only floats count:
-integers and conditions are added up over requests to lay out a batch, and one number for all axes
-is a scale. A sort is one way to a quantile.
+that axis of a tensor with further axes. All of them fit whatever the sizes are. Conditions do not
+count: what any request has is asked to lay out a batch. Nor do running sums of whole numbers, which
+are offsets, and one number for all axes, which is a scale. A sort is one way to a quantile.
 """
 
 from __future__ import annotations
