@@ -27,7 +27,7 @@ class BuiltTree:
 
     draft_tokens: Annotated[Int64[Tensor, "bs num_draft_tokens"], ids("target")]
     structure: TreeStructure
-    law_columns: Int64[Tensor, "bs num_draft_tokens"] | None
+    law_columns: Annotated[Int64[Tensor, "bs num_draft_tokens"], indexes("draft_tail+1")] | None
 
 
 @contract

@@ -12,7 +12,7 @@ have no values, so torch itself cannot ask.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ import sympy
 import torch
 
 from shapecheck.symbolic import reach as reaches
+from shapecheck.symbolic.index_marks import Index
 from shapecheck.symbolic.index_operators import (
     ARITHMETIC,
     DIVISIONS,
@@ -62,6 +63,7 @@ class Bounds:
     """What every integer tensor of one trace reaches, by memory."""
 
     recorder: Recorder
+    said: Callable[[torch.Tensor], Index | None]
     _reach: dict[int, Reach] = field(default_factory=dict[int, Reach])
     # Where the values come from: what shares none of them is independent.
     _sources: dict[int, frozenset[int]] = field(default_factory=dict[int, "frozenset[int]"])
@@ -75,7 +77,7 @@ class Bounds:
     lookups: Lookups = field(init=False)
 
     def __post_init__(self) -> None:
-        self.lookups = Lookups(self.recorder, self.of)
+        self.lookups = Lookups(self.recorder, self.of, self.said)
 
     def of(self, value: object) -> Reach | None:
         """What a tensor, or a number beside tensors, is known to have."""

@@ -60,6 +60,8 @@ class IndexMarks:
     """By memory; those of a part of a memory by view."""
 
     _marks: dict[int, Index] = field(default_factory=dict[int, Index])
+    # Memory whose values are as a contract found them.
+    _said: set[int] = field(default_factory=set[int])
     # Memory of constants and laid out positions.
     _plain: set[int] = field(default_factory=set[int])
     # Held so that an address is not reused; the memory of fake tensors is empty.
@@ -74,6 +76,11 @@ class IndexMarks:
             return part.index
         return self._marks.get(storage_key(tensor)[0])
 
+    def said(self, tensor: torch.Tensor) -> Index | None:
+        """What a contract said of these very values, all of them."""
+        whole = tensor.layout is torch.strided and _part(tensor) is None
+        return self.of(tensor) if whole and storage_key(tensor)[0] in self._said else None
+
     def is_laid_out(self, tensor: torch.Tensor) -> bool:
         """Whether the values are constants or positions that follow from sizes alone."""
         return tensor.layout is torch.strided and storage_key(tensor)[0] in self._plain
@@ -82,11 +89,22 @@ class IndexMarks:
         """An operator made the tensor."""
         key = self._hold(tensor)
         self._marks.pop(key, None)
+        self._said.discard(key)
         self._plain.discard(key)
         if laid_out:
             self._plain.add(key)
         elif index is not None and tensor.dtype in INTEGERS:
             self._marks[key] = index
+
+    def say(self, tensor: torch.Tensor, index: Index) -> None:
+        """A contract says that the values count this."""
+        self.put(tensor, index)
+        self._said.add(storage_key(tensor)[0])
+
+    def touch(self, tensor: torch.Tensor) -> None:
+        """Some of the values are no longer what the contract found."""
+        if tensor.layout is torch.strided:
+            self._said.discard(storage_key(tensor)[0])
 
     def put(self, tensor: torch.Tensor, index: Index | None) -> None:
         """A memory, or the part that the view has, counts this."""
@@ -102,6 +120,7 @@ class IndexMarks:
         """Something was written over the values, which count this from now on."""
         if tensor.layout is not torch.strided:
             return
+        self.touch(tensor)
         key = self._hold(tensor)
         self._plain.discard(key)
         if _part(tensor) is not None and self._marks.get(key) != index:

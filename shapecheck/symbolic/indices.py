@@ -56,7 +56,11 @@ class Indices:
     def mark(self, tensor: torch.Tensor, index: Index) -> None:
         """A contract says what the values count; laid out ones still count anything."""
         if not self._marks.is_laid_out(tensor):
-            self._marks.put(tensor, index)
+            self._marks.say(tensor, index)
+
+    def said(self, tensor: torch.Tensor) -> Index | None:
+        """What a contract said of these very values, all of them."""
+        return self._marks.said(tensor)
 
     def another(self, wanted: Index, tensor: torch.Tensor, domains: Domains) -> Index | Ids | None:
         """What the values count instead of `wanted`, if that is sure."""
@@ -100,6 +104,7 @@ class Indices:
         counted = self._of_results(packet, args, kwargs, made)
         first = args[0] if args else None
         for one in into:
+            self._marks.touch(one)
             if one is first:
                 self._write(one, packet, args, kwargs)
             elif not _is_any(one, made):

@@ -1,6 +1,8 @@
 """Look-ups: an index is held to the axis that it looks up in, for every batch that runs this code.
 
-Once with the numbers of the run, and once with one row in the batch, or with many.
+Once with the numbers of the run, and once with one row in the batch, or with many. So is what a
+contract says: positions along one axis may be all of them, and an axis of one place, or of fewer
+that is made of the same names, does not have the last.
 """
 
 # sympy ships no complete types; what comes out of it is an Expression.
@@ -18,6 +20,7 @@ import torch
 
 from shapecheck.symbolic.evidence import Meeting
 from shapecheck.symbolic.expressions import Expression
+from shapecheck.symbolic.index_marks import Index
 from shapecheck.symbolic.index_operators import INDEXING, LOOKUPS
 from shapecheck.symbolic.reach import Reach
 from shapecheck.symbolic.shape_env import expression, sizes_of
@@ -31,10 +34,13 @@ _MANY_ROWS = sympy.Integer(1_000_003)
 
 @dataclass(slots=True)
 class Lookups:
-    """The look-ups of one trace; `reach` says what is known of the values of a tensor."""
+    """The look-ups of one trace: `reach` says what values a tensor is known to have, `said` what a
+    contract says they count.
+    """
 
     recorder: Recorder
     reach: Callable[[object], Reach | None]
+    said: Callable[[torch.Tensor], Index | None]
     # Comparisons that were looked at, and whether they all come out the same for one row.
     _compared: dict[Expression, int] = field(default_factory=dict[Expression, int])
     _same_code: dict[Expression, bool] = field(default_factory=dict[Expression, bool])
@@ -54,9 +60,16 @@ class Lookups:
                 self._check(args[position], args[0].shape[axis], wraps=False)
 
     def _check(self, index: torch.Tensor, size: int, *, wraps: bool) -> None:
-        found = self.beyond(index, expression(size), wraps=wraps)
+        large = expression(size)
+        found, said = self.beyond(index, large, wraps=wraps), self.said(index)
+        axis = self._text(large)
         if found is not None:
-            self._report(found[0], expression(size), found[1])
+            value, batch = found
+            text = f"an index reaches {self._text(value)} in an axis of {axis}"
+            self._report("SHP401", f"{text} in a batch{batch}" if batch else text, value, large)
+        elif said is not None and self._is_longer(said, index, large):
+            text = f"{said} ({said.where}) look up an axis of {axis}"
+            self._report("SHP307", text, said.size, large)
 
     def beyond(
         self, index: torch.Tensor, large: Expression, *, wraps: bool = False, pad: int | None = None
@@ -84,8 +97,7 @@ class Lookups:
         does, the code would be another. Many rows may well index what is made for as many as there
         can be, so they are asked of axes that only the algorithm has.
         """
-        judge = self.recorder.judge
-        known = {symbol: judge.hints[symbol] for symbol in judge.names}
+        judge, known = self.recorder.judge, self._known()
         yield known, ""
         rows = {one for one, name in judge.names.items() if self.recorder.parties.is_batch(name)}
         others = {sympy.Integer(1): " of 1 row"}
@@ -105,19 +117,35 @@ class Lookups:
         self._compared[rows] = len(compared)
         return self._same_code[rows]
 
-    def _report(self, value: Expression, size: Expression, said: str) -> None:
+    def _is_longer(self, said: Index, index: torch.Tensor, large: Expression) -> bool:
+        # Of two axes that are not related either may be the longer, and a number may be any size.
+        names = large.free_symbols
+        related = large == 1 or (names and names <= said.size.free_symbols)
+        if not said.is_fixed or not related:
+            return False
+        known = self._known()
+        there, axis = _number(said.size, known), _number(large, known)
+        empty = any(_number(size, known) == 0 for size in sizes_of(index))
+        return not empty and there is not None and axis is not None and there > axis
+
+    def _known(self) -> dict[Expression, Expression]:
+        judge = self.recorder.judge
+        return {symbol: judge.hints[symbol] for symbol in judge.names}
+
+    def _text(self, size: Expression) -> str:
+        return self.recorder.judge.text(size)
+
+    def _report(self, code: str, text: str, value: Expression, size: Expression) -> None:
         operation, judge = self.recorder.operation, self.recorder.judge
         if operation is None:
             return
         names = {judge.names[one] for one in value.free_symbols | size.free_symbols}
-        reached, axis = judge.text(value), judge.text(size)
-        batch = f" in a batch{said}" if said else ""
         self.recorder.add(
             Meeting(
-                code="SHP401",
-                text=f"an index reaches {reached} in an axis of {axis}{batch}",
+                code=code,
+                text=text,
                 names=frozenset(names),
-                sides=(axis, reached),
+                sides=(self._text(size), self._text(value)),
                 site=operation.site,
                 operation=operation.name,
                 origins=self.recorder.origins(operation.operands),

@@ -6,26 +6,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from shapecheck.diagnostics import Certainty, Diagnostic, DimPair, Note, Severity
+from shapecheck.diagnostics.codes import NAMES
 from shapecheck.diagnostics.full import render_full
 from shapecheck.diagnostics.json import render_json
 from shapecheck.symbolic.evidence import Comparison, Evidence, Meeting, Relation
 from shapecheck.symbolic.guards import Guard, guard_at
 from shapecheck.symbolic.parties import MODELS
 
-_NAMES = {
-    "SHP203": "idle-differs",
-    "SHP301": "owners-meet",
-    "SHP303": "rows-meet",
-    "SHP304": "dtype-owner",
-    "SHP305": "vocab-domain",
-    "SHP401": "buffer-capacity",
-    "SHP402": "silent-copy-guard",
-}
 _REMEDIES = {
     "SHP203": "make both of one rank and dtype where they are created",
     "SHP301": "size both from the same name of Dims, or allow the equality with its reason",
     "SHP303": "count both in the same rows, or allow the equality with its reason",
     "SHP304": "cast in words where the other model's tensor enters",
+    "SHP307": "give the axis a place for each position, or bound the index",
     "SHP401": "give the axis as many rows as the index counts, or bound the index",
     "SHP305": "translate the ids into the vocabulary of the table first",
 }
@@ -201,7 +194,7 @@ def _finding(meeting: Meeting, origins: Mapping[str, str]) -> Diagnostic:
     notes.append(Note(label="settle it", message=_REMEDIES[meeting.code]))
     return Diagnostic(
         code=meeting.code,
-        name=_NAMES[meeting.code],
+        name=NAMES[meeting.code],
         message=f"{meeting.text} at {meeting.site.function}{operation}{refused}",
         certainty=Certainty.MAY if meeting.may else Certainty.MUST,
         primary=meeting.site.span(),
@@ -223,7 +216,7 @@ def _comparison(item: Comparison) -> Diagnostic:
         severity, says = Severity.WARNING, "is demanded by the code itself"
     return Diagnostic(
         code=code,
-        name=_NAMES[code],
+        name=NAMES[code],
         message=f"{equation} {says}, at {where}",
         severity=severity,
         certainty=Certainty.MUST if guard is Guard.COPY else Certainty.MAY,
@@ -238,7 +231,7 @@ def _relation(item: Relation) -> Diagnostic:
     holds = "is relied on" if item.holds else "does not hold here, so the slice is cut short"
     return Diagnostic(
         code="SHP401",
-        name=_NAMES["SHP401"],
+        name=NAMES["SHP401"],
         message=f"{item.small} <= {item.large} {holds}, at {item.site.function}",
         severity=Severity.WARNING if crosses or not item.holds else Severity.NOTE,
         certainty=Certainty.MAY,

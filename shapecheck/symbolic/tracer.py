@@ -66,7 +66,7 @@ class Trace:
         self.recorder = Recorder(parties=Parties(owners))
         self.domains = Domains(self.recorder)
         self.indices = Indices(self.recorder)
-        self.bounds = Bounds(self.recorder)
+        self.bounds = Bounds(self.recorder, self.indices.said)
         self._env = RecordingShapeEnv(self.recorder)
         self._trees: dict[str, SourceTree] = {}
         self._sizes: dict[str, int] = {}
