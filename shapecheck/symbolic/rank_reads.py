@@ -44,14 +44,12 @@ def rank_read(error: BaseException) -> RankRead | None:
 
 
 def _innermost(traceback: TracebackType | None) -> TracebackType | None:
-    found = None
-    while traceback is not None:
-        if is_traced_file(traceback.tb_frame.f_code.co_filename):
-            found = traceback
-        elif found is not None:
-            return None  # raised below, by code that is not traced
+    """Where the error was raised, unless that is code that is not traced."""
+    while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
-    return found
+    if traceback is None or not is_traced_file(traceback.tb_frame.f_code.co_filename):
+        return None
+    return traceback
 
 
 def _statement(filename: str, line: int) -> ast.stmt | None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import nn
+from jaxtyping import Int64
+from torch import Tensor, nn
 
+from shapecheck import contract
 from shapecheck.symbolic import Trace, trace
 
 
@@ -31,11 +33,23 @@ def _read_from_the_end(t: Trace) -> int:
     return lens.shape[-2]
 
 
+@contract
+def _width(lens: Int64[Tensor, "bs"], slots: Int64[Tensor, "bs"]) -> int:
+    rows, width = slots.shape
+    return rows * width
+
+
+def _unpacked_below_a_contract(t: Trace) -> int:
+    """The frames of the check stand between those of the traced code."""
+    return _width(t.tensor("bs", torch.int64), t.tensor("bs", torch.int64))
+
+
 @pytest.mark.parametrize(
     ("run", "says"),
     [
         (_read_of_a_parameter, "layer.weight is [draft_hidden], and axis 1 is read"),
         (_unpacked, "cube is [bs, topk, draft_hidden], and 2 axes are unpacked"),
+        (_unpacked_below_a_contract, "slots is [bs], and 2 axes are unpacked"),
         (_read_from_the_end, "lens is [bs], and axis 1 is read"),
     ],
 )
