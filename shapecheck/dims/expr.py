@@ -25,6 +25,10 @@ class Poly(Generic[S]):
 
     terms: tuple[tuple[Monomial[S], int], ...]
 
+    def __reduce__(self) -> tuple[type[Poly[S]], tuple[tuple[tuple[Monomial[S], int], ...]]]:
+        # The way of a frozen class asks for the names of its fields each time.
+        return type(self), (self.terms,)
+
     @staticmethod
     def constant(value: int) -> Poly[Any]:  # no symbols, so it mixes with any
         """The polynomial that is `value` whatever the symbols are."""

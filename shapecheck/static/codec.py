@@ -46,6 +46,7 @@ class _Writer(pickle.Pickler):
         return (nothing, ()) if isinstance(obj, ast.AST) else NotImplemented
 
 
+@lru_cache(maxsize=1 << 16)  # most places are in many facts
 def place(path: str, line: int, column: int) -> Span:
     """A place as it is written; whoever reads it moves it."""
     return Span(path=path, line=line, column=column)
@@ -62,11 +63,13 @@ class _Reader(pickle.Unpickler):
         self._classes = _by_name(classes)
 
     def _moved(self, path: str, line: int, column: int) -> Span:
-        return Span(path=path, line=self._move(path, line), column=column)
+        return place(path, self._move(path, line), column)
 
     def find_class(self, module_name: str, global_name: str) -> Callable[..., object]:
         if module_name == __name__:
-            return self._moved if global_name == "place" else nothing
+            if global_name != "place":
+                return nothing
+            return place if self._move is stay else self._moved
         known = self._classes.get((module_name, global_name))
         if known is None:
             raise CodecError(f"{module_name}.{global_name} is no plain data")

@@ -1,4 +1,7 @@
-"""What the interpreter observed: hand-overs, meetings and counts, for the rules to judge."""
+"""What the interpreter observed: hand-overs, meetings and counts, for the rules to judge.
+
+Never changed once made; not declared frozen for the reason given in `values`.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from shapecheck.static.values import Const, Size, Tensor, Value
 MeetingKey = tuple[Span, Tensor, Tensor, bool]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(unsafe_hash=True, slots=True, kw_only=True)
 class Pass:
     """A size handed to a parameter; `cell` names the parameter, `span` is the argument.
 
@@ -27,7 +30,7 @@ class Pass:
     caller: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(unsafe_hash=True, slots=True, kw_only=True)
 class Handover:
     """A value put where a contract or a pack promises something, in a phase that may be unknown."""
 
@@ -40,7 +43,7 @@ class Handover:
     where: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(unsafe_hash=True, slots=True, kw_only=True)
 class Split:
     """A field whose alternatives have two owners' sizes where it is read.
 
@@ -54,7 +57,7 @@ class Split:
     span: Span
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(unsafe_hash=True, slots=True, kw_only=True)
 class EqualityTest:
     """`if a.shape == b.shape:` around a statement; `texts` are the expressions compared."""
 
@@ -63,7 +66,7 @@ class EqualityTest:
     has_else: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(unsafe_hash=True, slots=True, kw_only=True)
 class GuardedCopy:
     """A copy that a test guards: `into` is the buffer's text, `cell` its field, if it is one."""
 
@@ -72,7 +75,7 @@ class GuardedCopy:
     cell: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(unsafe_hash=True, slots=True, kw_only=True)
 class Meeting:
     """Two tensors whose axes an operator makes equal.
 
@@ -93,7 +96,7 @@ class Meeting:
     tested: EqualityTest | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(unsafe_hash=True, slots=True, kw_only=True)
 class Slice:
     """`x[:bound]` of a tensor whose first axis is `rows`; `moded` under a test of a mode."""
 
@@ -104,7 +107,7 @@ class Slice:
     where: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(unsafe_hash=True, slots=True, kw_only=True)
 class Write:
     """A tensor stored in a field; `literal` when it is created right there.
 
@@ -119,7 +122,7 @@ class Write:
     names: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(unsafe_hash=True, slots=True, kw_only=True)
 class Arms:
     """A conditional whose arms count in two units: `x // width` and `x`.
 
@@ -133,7 +136,7 @@ class Arms:
     where: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(unsafe_hash=True, slots=True, kw_only=True)
 class Division:
     """`rows // by`, both of known units; `single_branch` where `topk == 1` holds."""
 
@@ -144,7 +147,7 @@ class Division:
     single_branch: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(unsafe_hash=True, slots=True, kw_only=True)
 class Formula:
     """What one side of a graph runner (capture or replay) computes under one name."""
 
@@ -155,7 +158,7 @@ class Formula:
     single_branch: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(unsafe_hash=True, slots=True, kw_only=True)
 class KeyFormulae:
     """A field of a graph's key: a count where it is stored, that count divided where it is used."""
 
@@ -168,7 +171,7 @@ class KeyFormulae:
     where: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(unsafe_hash=True, slots=True, kw_only=True)
 class Lookup:
     """`table[ids]`: the vocabulary the ids come from, and the one the table has rows for."""
 
@@ -178,7 +181,7 @@ class Lookup:
     where: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(unsafe_hash=True, slots=True, kw_only=True)
 class UnusedIndex:
     """`x[:len(index)]` in a function that never uses the values of `index`."""
 
@@ -188,7 +191,7 @@ class UnusedIndex:
     where: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(unsafe_hash=True, slots=True, kw_only=True)
 class ContractFault:
     """Why run time would refuse a contract: the code says of what kind the fault is."""
 

@@ -11,7 +11,7 @@ from shapecheck.static.walk import walk
 from shapecheck.static.wording import wording
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Test:
     """A condition in source: its text, and what it says where it holds and where it does not.
 

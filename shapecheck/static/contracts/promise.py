@@ -18,7 +18,7 @@ _MEANINGS = {"recurrent_hidden": ("hidden", DRAFT), "extend_hidden": ("hidden", 
 _OWNED_KINDS = {"heads", "kv_heads", "layers", "head_dim", "ffn"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Case:
     """One alternative: a tensor (`axes`) or a number (`size`), in one phase or in every."""
 
@@ -29,7 +29,7 @@ class Case:
     phase: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Promise:
     """What stands in an annotation; `kind` is the class that it names, `source` who says so."""
 
