@@ -73,23 +73,25 @@ class Units:
     def touched_by(self, changed: Iterable[Body]) -> frozenset[UnitKey]:
         """The units that rest on one of these bodies, or on a unit that does."""
         changed = frozenset(changed)
-        touched = {
-            key
-            for key, basis in self.bases.items()
-            if any(is_inside(one, changed) for one in flat(basis))
-        }
-        users: dict[UnitKey, list[UnitKey]] = {}
-        for key, basis in self.bases.items():
-            for one in flat(basis):
-                if len(one) == 3:
-                    users.setdefault(one, []).append(key)
-        waiting = list(touched)
+        # Bases share most of what is in them: each is looked at once, by its identity.
+        users: dict[Body | UnitKey | int, list[UnitKey | int]] = {}
+        bases: list[tuple[UnitKey | int, Basis]] = list(self.bases.items())
+        for user, basis in bases:  # grows meanwhile
+            for part in basis:
+                one = part if isinstance(part, tuple) else id(part)
+                if one not in users and not isinstance(part, tuple):
+                    bases.append((id(part), part))
+                users.setdefault(one, []).append(user)
+        waiting: list[Body | UnitKey | int] = [
+            one for one in users if isinstance(one, tuple) and is_inside(one, changed)
+        ]
+        touched: set[UnitKey | int] = set()
         while waiting:
             for user in users.get(waiting.pop(), ()):
                 if user not in touched:
                     touched.add(user)
                     waiting.append(user)
-        return frozenset(touched)
+        return frozenset(one for one in touched if isinstance(one, tuple))
 
     def replaced(
         self, units: frozenset[UnitKey], by: Units, move: Move, paths: Iterable[str]
