@@ -47,7 +47,7 @@ class FieldState:
         return replace(self, stale=self.stale | touched | bodies, moves=(*self.moves, *moves))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class Kept:
     """One object: what it is, and its fields.
 
@@ -81,11 +81,13 @@ def state_of(machine: Machine) -> FieldState:
             waiting.append(ref)
         return numbers[ref]
 
-    known: dict[Giver, Rests] = {}
+    known: dict[Giver | None, Rests] = {}
+    same: dict[Rests, Rests] = {}  # many givers rest on the same
 
-    def rests(giver: Giver) -> Rests:
+    def rests(giver: Giver | None) -> Rests:
         if giver not in known:
-            known[giver] = resting(giver)
+            found = resting(giver)
+            known[giver] = same.setdefault(found, found)
         return known[giver]
 
     texts: dict[int, bytes] = {}  # by identity: most fields hold one of a few values
@@ -121,7 +123,7 @@ def state_of(machine: Machine) -> FieldState:
             fields[name] = parts(ref, name), written(value)
         cls = class_name(ref.cls) if ref.cls is not None else None
         birth = machine.births.get(ref)
-        maker = None if birth is None else resting(birth.maker)
+        maker = None if birth is None else rests(birth.maker)
         waits = ref.pending is not None
         objects.append(Kept(cls, ref.owned, ref.site, ref.entry, ref.label, maker, waits, fields))
     data = encode((tuple(machine.bases), selves, objects))
