@@ -2,14 +2,18 @@
 
 A node of Python's own parser keeps all it holds in a dict. A compact node is of a subclass of the
 same class with a slot for each of it, so whoever asks with `isinstance` or by name sees no
-difference. Where an expression ends is left out: nobody asks.
+difference. Where an expression ends is left out: nobody asks. The body of a function may wait as
+text until somebody asks for it: of most that are imported nobody does.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
-from typing import TypeVar, cast
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+from shapecheck.static.loader import Source, parse_source, split_lines
 
 N = TypeVar("N", bound=ast.AST)
 T = TypeVar("T")
@@ -19,13 +23,46 @@ _ENDS = {"end_lineno", "end_col_offset"}
 _ENDS_OF_STATEMENTS = {"end_col_offset"}
 # Nearly always None, as the class says: what is set nevertheless goes where Python puts it.
 _RARE = {"kind", "type_comment"}
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A function as the lines that it has in its file, the first of which is `line`."""
+
+    lines: str
+    line: int
+    path: str
+
+    def body(self) -> list[ast.stmt]:
+        """The statements, in compact nodes."""
+        # What is indented has to stand in something, on the line before.
+        inside = self.lines[:1].isspace()
+        before = "\n" * (self.line - 2) + "if 1:\n" if inside else "\n" * (self.line - 1)
+        statement = parse_source(Source(path=self.path, text=before + self.lines)).body[0]
+        function = cast("ast.If", statement).body[0] if inside else statement
+        return compacted(cast("ast.FunctionDef", function)).body
+
+
+def _body(node: Any) -> object:
+    if isinstance(node.held, _Text):
+        node.held = node.held.body()
+    return node.held
+
+
+def _hold(node: Any, body: object) -> None:
+    node.held = body
 
 
 def _compact_class(kind: type[ast.AST]) -> type[ast.AST]:
     slots = [name for name in kind._fields if name not in _RARE]
     slots += [name for name in _PLACE if name in kind._attributes]
     slots += ["end_lineno"] if issubclass(kind, ast.stmt) else []
-    members = {"__slots__": tuple(slots), "__module__": __name__}
+    members: dict[str, object] = {"__module__": __name__}
+    if kind in _FUNCTIONS:
+        slots[slots.index("body")] = "held"
+        members["body"] = property(_body, _hold)
+    members["__slots__"] = tuple(slots)
     return cast("type[ast.AST]", type(kind.__name__, (kind,), members))
 
 
@@ -41,8 +78,11 @@ _NOTHING: list[object] = []  # in place of every empty list: nobody changes a tr
 _NAME = cast("type[ast.Name]", _COMPACT[ast.Name])
 
 
-def compacted(root: N) -> N:
-    """The tree in compact nodes; the old one is used up."""
+def compacted(root: N, apart: list[ast.FunctionDef] | None = None) -> N:
+    """The tree in compact nodes; the old one is used up.
+
+    The functions that `apart` then lists keep their bodies as they are, to be read and then packed.
+    """
     waiting: list[tuple[object, ast.AST]] = []
     numbers: dict[int, int] = {}  # a line is a number of its own in every node otherwise
 
@@ -64,6 +104,10 @@ def compacted(root: N) -> N:
     made = small(root)
     while waiting:
         node, copy = waiting.pop()
+        if apart is not None and isinstance(node, _FUNCTIONS):
+            function = cast("ast.FunctionDef", copy)
+            apart.append(function)
+            function.body = vars(node).pop("body")
         left_out = _ENDS_OF_STATEMENTS if isinstance(copy, ast.stmt) else _ENDS
         for name, value in vars(node).items():
             if name in left_out or (value is None and name in _RARE):
@@ -79,6 +123,15 @@ def compacted(root: N) -> N:
                 kept = small(value)
             setattr(copy, name, kept)
     return cast("N", made)
+
+
+def pack(functions: Iterable[ast.FunctionDef], source: Source) -> None:
+    """Keep the bodies of these functions of a file as its text until somebody asks for them."""
+    lines = split_lines(source.text)
+    for one in functions:
+        first = min(node.lineno for node in (one, *one.decorator_list))
+        text = "\n".join(lines[first - 1 : one.end_lineno])
+        _hold(one, _Text(text, first, source.path))
 
 
 def of_both(handlers: Mapping[type[N], Callable[..., T]]) -> dict[type[N], Callable[..., T]]:
