@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
 
 from shapecheck.static.analysis import Analysis, together
-from shapecheck.static.contracts.declared import Declarations
+from shapecheck.static.contracts.declared import Declarations, may_declare
 from shapecheck.static.contracts.faults import contract_faults
 from shapecheck.static.contracts.lookup import Promises
 from shapecheck.static.contracts.marks import may_hold_contracts
@@ -43,7 +42,7 @@ _RECURSION_LIMIT = 30_000
 _FRAME_WORDS = 1 << 20
 Part = tuple[tuple[Path, Source], ...]
 
-_MANY_LINES = 4_000  # of entries: below, one process is as fast as two
+_MANY_LINES = 4_000  # of entries: below, a process is not worth its start
 
 
 def analyse(
@@ -53,6 +52,7 @@ def analyse(
     states: tuple[FieldState, ...] = (),
     *,
     only: frozenset[UnitKey] | None = None,
+    broken: Collection[str] = (),
     lasting: bool = False,
 ) -> Analysis:
     """Analyse the entries; imports inside their root are followed when needed.
@@ -61,16 +61,17 @@ def analyse(
     `progress` hears how many of the functions are done.
     `only` leaves out every unit but these and what they ask for, beyond what `states` tell: those
     are left by an earlier run, one for each part, and by this one if it is to be `lasting`.
+    `broken` are the files that this earlier run could not read: a part sees as little of its own.
     """
     parts = [(part, None) for part in _parts(entries)]
     if only is not None:
         paths = {path for path, _, _ in only}
         known = states if len(states) == len(parts) else [None] * len(parts)
         parts = [
-            (tuple(one for one in part if one[1].path in paths), state)
+            (tuple(one for one in part if one[1].path in paths or one[1].path in broken), state)
             for (part, _), state in zip(parts, known, strict=True)
-        ]
-        parts = [one for one in parts if one[0]] or [((), None)]
+            if any(one[1].path in paths for one in part)
+        ] or [((), None)]
     jobs = [
         partial(
             _with_room,
@@ -78,7 +79,10 @@ def analyse(
         )
         for number, (part, state) in enumerate(parts)
     ]
-    return together(run_jobs(jobs, progress))
+    found = together(run_jobs(jobs, progress, apart=_are_many(entries)))
+    # The texts of the entries are here: no part has to hand them back.
+    given = {source.path: source.text for _, source in entries.read}
+    return replace(found, loaded=dict(sorted({**given, **found.loaded}.items())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +104,15 @@ def _parts(entries: Entries) -> list[Part]:
 
     Each part is interpreted on its own, so the same parts lead to the same facts everywhere.
     """
-    ends = list(accumulate(source.lines for _, source in entries.kept))
-    if not ends or ends[-1] < _MANY_LINES:
+    if not _are_many(entries):
         return [entries.kept]
+    ends = list(accumulate(source.lines for _, source in entries.kept))
     middle = min(range(len(ends)), key=lambda index: abs(2 * ends[index] - ends[-1])) + 1
     return [part for part in (entries.kept[:middle], entries.kept[middle:]) if part]
+
+
+def _are_many(entries: Entries) -> bool:
+    return sum(source.lines for _, source in entries.kept) >= _MANY_LINES
 
 
 def _with_room(job: Job, progress: Progress) -> Analysis:
@@ -122,16 +130,11 @@ def _with_room(job: Job, progress: Progress) -> Analysis:
     work.__code__ = work.__code__.replace(co_stacksize=_FRAME_WORDS)
     limit, size = sys.getrecursionlimit(), threading.stack_size(_STACK_BYTES)
     sys.setrecursionlimit(_RECURSION_LIMIT)
-    # Trees and values live until the end of the run: looking for garbage in them is a third of it.
-    collecting = gc.isenabled()
-    gc.disable()
     try:
         thread = threading.Thread(target=work, name="shapecheck-lint")
         thread.start()
         thread.join()
     finally:
-        if collecting:
-            gc.enable()
         sys.setrecursionlimit(limit)
         threading.stack_size(size)
     result = box[0]
@@ -156,8 +159,11 @@ def _analyse(job: Job, progress: Progress) -> Analysis:
     spoken = {source.path for _, source in told}
     for file, source in (*entries.kept, *told):
         name, is_package = module_name(file, entries.root)
+        whole = source.path in mine or source.path in spoken
+        if not whole and not may_declare(source.text):
+            project.given.setdefault(name, (source, is_package))
+            continue
         try:
-            whole = source.path in mine or source.path in spoken
             facts = project.add(source, name, is_package=is_package, whole=whole)
         except Exception as error:  # our mistake in one file must not cost the others
             project.crashed(error, name, source.path)
@@ -180,6 +186,7 @@ def _analyse(job: Job, progress: Progress) -> Analysis:
                 found = machine.segment(unit).unused_indices
                 found |= {fact.span: fact for fact in unused_indices(function)}
             run_root(machine, function, function.cls)
+            machine.close_segments()
         except RecallError:
             raise
         except Exception as error:  # as above
@@ -191,6 +198,7 @@ def _analyse(job: Job, progress: Progress) -> Analysis:
     # What an earlier run said of the packs still holds where only bodies changed.
     drift = tuple(drifted(project, packs)) if not job.number and only is None else ()
     project.drop_bodies()
+    given = {source.path for _, source in entries.read}
     return Analysis(
         units=Units(segments=tuple(filter(None, machine.segments)), bases=machine.bases).closed(),
         lines=project.lines,
@@ -198,7 +206,7 @@ def _analyse(job: Job, progress: Progress) -> Analysis:
         crashes=crashes,
         drift=drift,
         contracts=machine.promises.in_force,
-        loaded=project.texts,
+        loaded={path: text for path, text in project.texts.items() if path not in given},
         absent=frozenset(project.absent),
         states=(state_of(machine),) if job.lasting else (),
     )
@@ -245,7 +253,7 @@ def run_root(machine: Machine, function: FunctionFacts, cls: ClassFacts | None) 
     saved, machine.budget = machine.budget, ROOT_BUDGET
     outer, machine.unit = (machine.unit, machine.giver), unit
     machine.giver = unit
-    asked, machine.basis = machine.basis, set[Body | UnitKey | Basis]((unit[:2],))
+    asked, machine.basis = machine.basis, set[Body | UnitKey | Basis]((function.body,))
     machine.facts = machine.segment(unit)
     place = function.module.span(function.node), unit[2]
     machine.facts.functions.add(place)

@@ -86,15 +86,14 @@ def call_function(
         list(frame.guards),
         acting=_owner_at_work(receiver) or frame.acting,
     )
-    body = (function.module.path, function.qualname)
     if key is None:
-        machine.basis.add(body)
+        machine.basis.add(function.body)
         result = machine.run_body(inner)
         frame.state.heap = inner.state.heap
         return _returned(frame, function, result, node)
     before = frame.state.heap.log
     giver, machine.giver = machine.giver, Birth()
-    with machine.resting_on(body) as basis:
+    with machine.resting_on(function.body) as basis:
         result = machine.run_body(inner)
     machine.giver.basis = basis[0]
     machine.giver = giver

@@ -28,7 +28,10 @@ class Import:
 
 @dataclass(eq=False, slots=True)
 class FunctionFacts:
-    """One function or method; `kind` is `static`, `class`, `property` or `plain`."""
+    """One function or method; `kind` is `static`, `class`, `property` or `plain`.
+
+    `body` is its path and qualified name, one pair for all that rest on it.
+    """
 
     name: str
     qualname: str
@@ -37,6 +40,10 @@ class FunctionFacts:
     cls: ClassFacts | None = None
     decorators: frozenset[str] = frozenset()
     kind: str = "plain"
+    body: tuple[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.body = self.module.path, self.qualname
 
 
 @dataclass(eq=False, slots=True)

@@ -82,7 +82,7 @@ def _postpone(frame: Frame, init: FunctionFacts, made: Instance, env: dict[str, 
         state = State(env, heap.fork())
         scope = machine.scope_of(init)
         giver, machine.giver = machine.giver, birth
-        with machine.resting_on((init.module.path, init.qualname)) as basis:
+        with machine.resting_on(init.body) as basis:
             machine.run_body(
                 Frame(machine, init.module, init, init.cls, state, depth, stack, scope, made, calls)
             )

@@ -11,7 +11,7 @@ from typing import cast
 
 from shapecheck.diagnostics.model import Diagnostic, Span
 from shapecheck.static.blocks import Block, cut
-from shapecheck.static.compact import compacted
+from shapecheck.static.compact import compacted, pack
 from shapecheck.static.crash import internal_error
 from shapecheck.static.folders import Folders
 from shapecheck.static.index import (
@@ -36,6 +36,7 @@ _SKIPPED_FOLDERS = {"__pycache__", ".git", ".venv", "node_modules", ".tox", ".my
 class Project:
     """Modules by dotted name, loaded lazily below `root`.
 
+    `given` are sources that were read before, by name, and whether each is a package's `__init__`.
     `crashes` are our mistakes while a file was indexed, which cost that file alone.
     """
 
@@ -46,6 +47,7 @@ class Project:
     texts: dict[str, str] = field(default_factory=dict[str, str])
     absent: set[str] = field(default_factory=set[str])
     lines: dict[str, int] = field(default_factory=dict[str, int])
+    given: dict[str, tuple[Source, bool]] = field(default_factory=dict[str, tuple[Source, bool]])
     folders: Folders = field(init=False)
 
     def __post_init__(self) -> None:
@@ -89,23 +91,28 @@ class Project:
             return None
         if name in self.modules:
             return self.modules[name]
-        base = name.replace(".", "/")
-        for shown, is_package in ((f"{base}.py", False), (f"{base}/__init__.py", True)):
-            if not name:
-                continue
-            if not self.folders.holds_file(shown):
-                self.absent.add(shown)
-                continue
+        given = self.given.get(name)
+        found = self._file(name) if given is None else (given[0].path, given[1])
+        if found is not None:
+            shown, is_package = found
             try:
-                source = read_source(self.root / shown, shown)
+                source = read_source(self.root / shown, shown) if given is None else given[0]
                 return self.add(source, name, is_package=is_package)
             except UnreadableFileError as error:
                 self.unreadable[shown] = error.diagnostic
-                break
             except Exception as error:  # our mistake in one file must not cost those that import it
                 self.crashed(error, name, shown)
-                break
         self.modules[name] = None
+        return None
+
+    def _file(self, name: str) -> tuple[str, bool] | None:
+        """The file of a dotted name, and whether it is a package's `__init__`."""
+        base = name.replace(".", "/")
+        for shown, is_package in ((f"{base}.py", False), (f"{base}/__init__.py", True)):
+            if name and self.folders.holds_file(shown):
+                return shown, is_package
+            if name:
+                self.absent.add(shown)
         return None
 
     def resolve(self, module: ModuleFacts, name: str) -> Resolved:
@@ -122,9 +129,10 @@ class Project:
             return binding
         del module.bindings[name]
         try:
-            text = "\n" * binding.before + binding.text
-            tree = compacted(parse_source(Source(path=module.path, text=text)))
-            index_definition(tree, module)
+            source = Source(path=module.path, text="\n" * binding.before + binding.text)
+            functions: list[ast.FunctionDef] = []
+            index_definition(compacted(parse_source(source), functions), module)
+            pack(functions, source)
         except (UnreadableFileError, RecursionError) as error:
             fault = error if isinstance(error, UnreadableFileError) else _too_deep(module.path)
             self.unreadable.setdefault(module.path, fault.diagnostic)

@@ -53,7 +53,7 @@ def store_attribute(
         weak = old is not None and len(targets) > 1
         frame.state.heap.put(key, join(old, stored) if weak and old is not None else stored)
         if not ref.entry:
-            frame.machine.settle(ref, attribute, stored)
+            frame.machine.settle(key, stored)
 
 
 def _is_initial(frame: Frame, ref: ObjectRef) -> bool:

@@ -23,12 +23,16 @@ class WorkerError(ShapecheckError):
     """A worker that ended without an answer; the text says what to do."""
 
 
-def run_jobs(jobs: Sequence[Job[T]], progress: Progress | None = None) -> list[T]:
+def run_jobs(
+    jobs: Sequence[Job[T]], progress: Progress | None = None, *, apart: bool = False
+) -> list[T]:
     """What every job returns, in order; an exception of a job is raised here.
+
+    A job that is alone gets a process of its own only `apart`: it ends with all that it held.
 
     The results come through a pipe from our own children: they have to be plain data.
     """
-    if len(jobs) < 2 or sys.platform != "linux":
+    if (len(jobs) < 2 and not apart) or sys.platform != "linux":
         return [job(progress or _silent) for job in jobs]
     running: dict[int, Connection] = {}
     try:

@@ -35,7 +35,7 @@ class Declarations:
                 continue
             self._scanned.add(module.name)
             text = self.project.texts.get(module.path, "")
-            if "declare" not in text or module.name.partition(".")[0] == "shapecheck":
+            if not may_declare(text) or module.name.partition(".")[0] == "shapecheck":
                 continue
             for call in _calls(self.project, module, text):
                 name = _literal(call.args[0] if call.args else None)
@@ -60,6 +60,11 @@ class Declarations:
                 elif is_module and self.project.module(top) is not None:
                     self.complete = False
         self.refresh()
+
+
+def may_declare(text: str) -> bool:
+    """Whether a file may add names to the vocabulary."""
+    return "declare" in text
 
 
 def _imported(module: ModuleFacts) -> Iterator[tuple[str, bool]]:

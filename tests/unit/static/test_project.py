@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from shapecheck.static.index import ClassFacts, FunctionFacts, ModuleFacts
+from shapecheck.static.loader import Source
 from shapecheck.static.owners import (
     is_draft_flag,
     last_axis_of_name,
@@ -44,6 +45,18 @@ def test_names_are_followed_through_imports(tmp_path: Path) -> None:
     assert isinstance(project.resolve(module, "pkg"), ModuleFacts)
     assert project.resolve(module, "torch") == "torch"
     assert project.resolve(module, "nothing") is None
+
+
+def test_a_source_that_was_read_before_stands_in_for_the_file(tmp_path: Path) -> None:
+    project = _project(tmp_path, {"pkg/__init__.py": "", "pkg/a.py": "old = 1\n"})
+    project.given["pkg.a"] = Source(path="pkg/a.py", text="new = 1\n"), False
+    project.given["pkg"] = Source(path="pkg/__init__.py", text="from .a import new\n"), True
+    assert not project.modules
+    module, package = project.module("pkg.a"), project.module("pkg")
+    assert module is not None
+    assert package is not None
+    assert list(module.bindings) == ["new"]
+    assert project.resolve(package, "new") == (module, module.bindings["new"])
 
 
 def test_cyclic_imports_end(tmp_path: Path) -> None:

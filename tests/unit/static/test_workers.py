@@ -31,6 +31,11 @@ def test_two_jobs_run_in_two_other_processes() -> None:
 
 
 @forks
+def test_one_job_apart_runs_in_another_process() -> None:
+    assert run_jobs([_pid], apart=True) != [os.getpid()]
+
+
+@forks
 def test_an_error_of_a_worker_is_raised_here() -> None:
     def fail(_progress: Progress) -> int:
         raise ValueError("no such thing")
