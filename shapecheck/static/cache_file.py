@@ -21,12 +21,13 @@ def read_checked(file: Path) -> bytes | None:
         return None
 
 
-def write_checked(file: Path, content: bytes) -> None:
+def write_checked(file: Path, content: bytes, *, packed: bool = False) -> None:
     """Keep a content; readers see the whole of it or nothing, whoever else writes.
 
+    What is `packed` already is not compressed once more.
     Without a place to write, the next run takes as long as this one: nothing to report.
     """
-    body = zlib.compress(content, 1)
+    body = zlib.compress(content, 0 if packed else 1)
     with contextlib.suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
         ignore = file.parent / ".gitignore"

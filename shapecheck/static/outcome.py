@@ -16,7 +16,8 @@ class Outcome:
     """The judgement of one analysis, before anything is filtered: plain data that can be kept.
 
     `entries` are the states of the files it started from, `loaded` the texts of all that took
-    part, both by path; `absent` are the paths where a module was looked for and none was.
+    part, both by path, packed in one that was kept; `absent` are the paths where a module was
+    looked for and none was.
     """
 
     findings: tuple[Diagnostic, ...]

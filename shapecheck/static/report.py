@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -126,7 +128,30 @@ def run(
     from shapecheck.rules.registry import check_codes
 
     check_codes(select | ignore)
-    inputs = inputs or Inputs()
+    with _no_collection():
+        return _run(targets, select, ignore, packs, pack_paths, inputs or Inputs())
+
+
+@contextmanager
+def _no_collection() -> Generator[None]:
+    """Without the search for garbage: trees, values and facts live until the end of a run."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _run(
+    targets: tuple[str, ...],
+    select: frozenset[str],
+    ignore: frozenset[str],
+    packs: bool,
+    pack_paths: tuple[str, ...],
+    inputs: Inputs,
+) -> Report:
     started = time.perf_counter()
     analyses: list[RootReport] = []
     groups = _grouped(targets, inputs.given)
@@ -178,20 +203,27 @@ def _outcome(
     is_root = root_test(Promises.of(packs))
     analysis: Analysis | None = None
     kept = cache.earlier(key)
-    now = texts_now(kept, entries) if kept is not None else None
+    now = texts_now(kept.outcome, entries) if kept is not None else None
     if kept is not None and now is not None:
-        outcome = brought_up(kept, now, is_root)
+        edited = kept.texts.edited(now)
+        outcome = brought_up(kept.outcome, now, edited, is_root)
         if outcome is not None:
             return outcome, True
         earlier = cache.analysis(key, kept)
         if earlier is not None:
             analysis = updated(
-                earlier, now, entries, is_root=is_root, packs=packs, progress=inputs.progress
+                earlier,
+                now,
+                edited,
+                entries,
+                is_root=is_root,
+                packs=packs,
+                progress=inputs.progress,
             )
     if analysis is None:
         analysis = analyse(entries, inputs.progress, packs, lasting=True)
     outcome = judged(entries, analysis)
-    cache.put(key, outcome, analysis)
+    cache.put(key, outcome, analysis, kept)
     return outcome, False
 
 

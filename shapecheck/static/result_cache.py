@@ -1,4 +1,4 @@
-"""Outcomes kept between runs as checksummed JSON, reused while every file they rest on is equal.
+"""Outcomes kept between runs, checksummed, and reused while every file they rest on is equal.
 
 An outcome holds as long as the same files pass the prefilter and every file that was loaded,
 imports included, means the same. Where only comments or layout changed, the places of the findings
@@ -27,6 +27,7 @@ from shapecheck.static.layout import Place, moves
 from shapecheck.static.loader import Source, UnreadableFileError, read_source
 from shapecheck.static.outcome import Outcome
 from shapecheck.static.states import FieldState
+from shapecheck.static.texts import Packed, Texts
 from shapecheck.static.units import Segment, Units
 
 _KEPT = 16  # outcomes, one for each combination of targets and settings, a few MB each
@@ -34,6 +35,14 @@ _DIGEST = 32
 _CLASSES = (Analysis, Units, Segment, FieldState, Diagnostic, Note, DimPair, Severity, Certainty)
 _PACKAGE = Path(__file__).parents[1]
 _Json = Mapping[str, Any]  # checked by the checksum: we wrote it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """An outcome of an earlier run; `texts` are those of its files."""
+
+    outcome: Outcome
+    texts: Texts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,39 +54,50 @@ class ResultCache:
     def get(self, key: str, entries: Entries, is_root: Callable[[str], bool]) -> Outcome | None:
         """The outcome of this key if it still holds, else None; `is_root` as in `moves`."""
         kept = self.earlier(key)
-        now = texts_now(kept, entries) if kept is not None else None
-        return brought_up(kept, now, is_root) if kept is not None and now is not None else None
+        now = texts_now(kept.outcome, entries) if kept is not None else None
+        if kept is None or now is None:
+            return None
+        return brought_up(kept.outcome, now, kept.texts.edited(now), is_root)
 
-    def earlier(self, key: str) -> Outcome | None:
+    def earlier(self, key: str) -> Kept | None:
         """The outcome that was kept last, whether it still holds or not."""
-        body = read_checked(self._file(key))
-        if body is None:
-            return None
+        head, _, body = (read_checked(self._file(key)) or b"").partition(b"\n")
         try:
-            return _decode(json.loads(body))
-        except (ValueError, KeyError, TypeError, AttributeError):
+            texts = Texts(cast("Mapping[str, Packed]", decode(body, ())))
+            return Kept(outcome=_decode(json.loads(head), texts), texts=texts)
+        except (CodecError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
-    def analysis(self, key: str, kept: Outcome) -> Analysis | None:
+    def analysis(self, key: str, kept: Kept) -> Analysis | None:
         """The analysis behind an outcome that was kept."""
         body = read_checked(self._units(key))
-        if body is None or body[:_DIGEST] != _digest(kept.loaded):
+        if body is None or body[:_DIGEST] != kept.texts.digest:
             return None
         try:
             made = decode(body[_DIGEST:], (*FACTS, *_CLASSES))
         except CodecError:
             return None
-        return replace(made, loaded=kept.loaded) if isinstance(made, Analysis) else None
+        return replace(made, loaded=kept.texts) if isinstance(made, Analysis) else None
 
-    def put(self, key: str, outcome: Outcome, analysis: Analysis | None = None) -> None:
-        """Keep an outcome, and the analysis behind it if it is at hand."""
+    def put(
+        self,
+        key: str,
+        outcome: Outcome,
+        analysis: Analysis | None = None,
+        before: Kept | None = None,
+    ) -> None:
+        """Keep an outcome, and the analysis behind it if it is at hand.
+
+        The texts that it shares with the one that was kept `before` are packed already.
+        """
         if not outcome.lasting:
             return
-        body = json.dumps(_encode(outcome), separators=(",", ":")).encode()
-        write_checked(self._file(key), body)
+        texts = Texts.of(outcome.loaded, before and before.texts)
+        head = json.dumps(_encode(outcome), separators=(",", ":")).encode()
+        write_checked(self._file(key), head + b"\n" + encode(texts.packed), packed=True)
         if analysis is not None:
             plain = replace(analysis, units=analysis.units.closed(), loaded={})
-            write_checked(self._units(key), _digest(outcome.loaded) + encode(plain))
+            write_checked(self._units(key), texts.digest + encode(plain))
         with contextlib.suppress(OSError):
             self._prune()
 
@@ -92,14 +112,6 @@ class ResultCache:
         for file in files[:-_KEPT]:
             file.unlink(missing_ok=True)
             self._units(file.name.removesuffix(".json.z")).unlink(missing_ok=True)
-
-
-def _digest(texts: Mapping[str, str]) -> bytes:
-    """What tells whether an analysis and an outcome are of the same texts."""
-    found = hashlib.sha256()
-    for path, text in sorted(texts.items()):
-        found.update(f"{path}\0{len(text)}\0{text}".encode("utf-8", "surrogatepass"))
-    return found.digest()
 
 
 def cache_key(root: Path, targets: Iterable[Path], settings: Iterable[str] = ()) -> str:
@@ -137,26 +149,29 @@ def texts_now(outcome: Outcome, entries: Entries) -> dict[str, str] | None:
 
 
 def brought_up(
-    outcome: Outcome, now: Mapping[str, str], is_root: Callable[[str], bool]
+    outcome: Outcome,
+    now: Mapping[str, str],
+    edited: Mapping[str, str],
+    is_root: Callable[[str], bool],
 ) -> Outcome | None:
-    """The outcome for these texts, or None when it has to be found out anew.
+    """The outcome for the texts `now`, or None when it has to be found out anew.
 
-    What is kept stays as it was: the analysis beside it is of the same texts.
+    `edited` are those that were others before. What is kept stays as it was: the analysis beside
+    it is of the same texts.
     """
     moved: dict[str, Mapping[Place, Place]] = {}
-    for path, old in outcome.loaded.items():
-        if now[path] != old:
-            places = moves(old, now[path], is_root)
-            if places is None:
-                return None
-            moved[path] = places
+    for path, old in edited.items():
+        places = moves(old, now[path], is_root)
+        if places is None:
+            return None
+        moved[path] = places
     if not moved:
         return outcome
     try:
         findings = tuple(_carried(one, moved) for one in outcome.findings)
     except KeyError:  # a place that is not a node's, such as the line of a syntax error
         return None
-    lines = sum(_lines(now[path]) - _lines(outcome.loaded[path]) for path in moved)
+    lines = sum(_lines(now[path]) - _lines(edited[path]) for path in moved)
     counts = {**outcome.counts, "lines_loaded": outcome.counts["lines_loaded"] + lines}
     return replace(outcome, findings=findings, counts=counts, loaded=now)
 
@@ -198,17 +213,16 @@ def _encode(outcome: Outcome) -> dict[str, object]:
         "findings": [asdict(one) for one in outcome.findings],
         "counts": dict(outcome.counts),
         "entries": dict(outcome.entries),
-        "loaded": dict(outcome.loaded),
         "absent": sorted(outcome.absent),
     }
 
 
-def _decode(data: _Json) -> Outcome:
+def _decode(data: _Json, texts: Texts) -> Outcome:
     return Outcome(
         findings=tuple(_diagnostic(one) for one in data["findings"]),
         counts=cast("dict[str, int]", data["counts"]),
         entries=cast("dict[str, str]", data["entries"]),
-        loaded=cast("dict[str, str]", data["loaded"]),
+        loaded=texts,
         absent=frozenset(cast("list[str]", data["absent"])),
     )
 

@@ -20,6 +20,7 @@ _MOST = 0.5  # of the units: beyond, interpreting everything is as fast
 def updated(
     old: Analysis,
     now: Mapping[str, str],
+    edited: Mapping[str, str],
     entries: Entries,
     *,
     is_root: Callable[[str], bool],
@@ -28,23 +29,23 @@ def updated(
 ) -> Analysis | None:
     """The analysis of the texts as they are `now`, or None where it has to be found out anew.
 
+    `edited` are those that were others when it was made.
     A unit that is interpreted again asks for whatever it needs, as it did among the others.
     """
     edits: dict[str, Edit] = {}
-    for path, text in now.items():
-        if text != old.loaded[path]:
-            edit = compare(old.loaded[path], text, path=path, is_root=is_root)
-            if edit is None:
-                return None
-            edits[path] = edit
+    for path, text in edited.items():
+        edit = compare(text, now[path], path=path, is_root=is_root)
+        if edit is None:
+            return None
+        edits[path] = edit
     touched = old.units.touched_by(body for edit in edits.values() for body in edit.bodies)
     if len(touched) > _MOST * len(old.units.bases):
         return None
     states = tuple(state.after(edits, touched) for state in old.states)
     try:
-        again = analyse(entries, progress, packs, states, only=touched)
+        again = analyse(entries, progress, packs, states, only=touched, broken=old.unreadable)
     except (RecallError, CodecError):
-        again = analyse(entries, progress, packs, only=touched)
+        again = analyse(entries, progress, packs, only=touched, broken=old.unreadable)
 
     def move(path: str, line: int) -> int:
         return edits[path].line(line) if path in edits else line

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from shapecheck.static import recall, update
-from shapecheck.static.analysis import Analysis
-from shapecheck.static.report import Inputs, Report, run
-from shapecheck.static.units import UnitKey
+from shapecheck.static.report import Report, run
+from tests.unit.static.edited import Again, Edit, edit, engine, spied, with_cache
 
 WORKER = """import torch
 from engine.parts import Pool, Runner, sized
@@ -89,63 +88,41 @@ EDITS = {
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    folder = tmp_path / "engine"
-    folder.mkdir()
-    for name, text in {"__init__.py": "", "worker.py": WORKER, "parts.py": PARTS}.items():
-        (folder / name).write_text(text)
-    return folder
+    return engine(tmp_path, {"worker.py": WORKER, "parts.py": PARTS})
 
 
 @pytest.fixture
-def cached(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Report]:
-    folder = tmp_path / "cache"
+def cached(package: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Report]:
     monkeypatch.setattr(update, "_MOST", 1.0)
-    return lambda: run((str(package),), inputs=Inputs(cache=lambda _root: folder))
+    return with_cache(package)
 
 
 @pytest.fixture
-def again(monkeypatch: pytest.MonkeyPatch) -> list[tuple[frozenset[UnitKey], Analysis]]:
-    """The units that each run brought up to date, and what it interpreted for them."""
-    found: list[tuple[frozenset[UnitKey], Analysis]] = []
-    analyse = update.analyse
-
-    def spy(*arguments: object, only: frozenset[UnitKey]) -> Analysis:
-        made = analyse(*arguments, only=only)  # type: ignore[arg-type]  # handed through
-        found.append((only, made))
-        return made
-
-    monkeypatch.setattr(update, "analyse", spy)
-    return found
+def again(monkeypatch: pytest.MonkeyPatch) -> Again:
+    return spied(monkeypatch)
 
 
-def _edit(package: Path, edit: tuple[str, str, str]) -> None:
-    file, old, new = edit
-    text = (package / file).read_text()
-    assert old in text
-    (package / file).write_text(text.replace(old, new, 1))
-
-
-@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+@pytest.mark.parametrize("change", EDITS.values(), ids=EDITS)
 def test_the_report_after_an_edit_is_that_of_a_new_run(
-    edit: tuple[str, str, str], package: Path, cached: Callable[[], Report]
+    change: Edit, package: Path, cached: Callable[[], Report]
 ) -> None:
     cached()
-    _edit(package, edit)
+    edit(package, change)
     assert cached().findings == run((str(package),)).findings
 
 
 def test_edits_one_after_another_are_all_seen(package: Path, cached: Callable[[], Report]) -> None:
     cached()
     for name in ("a reader of fields", "lines that move", "a constructor that had waited"):
-        _edit(package, EDITS[name])
+        edit(package, EDITS[name])
         assert cached().findings == run((str(package),)).findings
 
 
 def test_what_is_recalled_is_not_interpreted(
-    package: Path, cached: Callable[[], Report], again: list[tuple[frozenset[UnitKey], Analysis]]
+    package: Path, cached: Callable[[], Report], again: Again
 ) -> None:
     cached()
-    _edit(package, EDITS["a reader of fields"])
+    edit(package, EDITS["a reader of fields"])
     cached()
     ((only, made),) = again
     assert {name for _, name, _ in only} == {"Worker.fill", ""}
@@ -153,13 +130,13 @@ def test_what_is_recalled_is_not_interpreted(
 
 
 def test_what_was_recalled_is_rested_on(
-    package: Path, cached: Callable[[], Report], again: list[tuple[frozenset[UnitKey], Analysis]]
+    package: Path, cached: Callable[[], Report], again: Again
 ) -> None:
     cached()
-    _edit(package, EDITS["a reader of fields"])
+    edit(package, EDITS["a reader of fields"])
     cached()
-    _edit(package, EDITS["a method that stores in what another class holds"])
-    _edit(package, ("parts.py", "zeros(4, draft_config", "zeros(5, draft_config"))
+    edit(package, EDITS["a method that stores in what another class holds"])
+    edit(package, ("parts.py", "zeros(4, draft_config", "zeros(5, draft_config"))
     cached()
     (_, (only, _)) = again
     assert "Worker.fill" in {name for _, name, _ in only}
@@ -168,14 +145,14 @@ def test_what_was_recalled_is_rested_on(
 def test_what_cannot_be_recalled_is_interpreted(
     package: Path,
     cached: Callable[[], Report],
-    again: list[tuple[frozenset[UnitKey], Analysis]],
+    again: Again,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def forgets(*_: object) -> None:
         raise recall.RecallError("nothing is known")
 
     cached()
-    _edit(package, EDITS["a reader of fields"])
+    edit(package, EDITS["a reader of fields"])
     monkeypatch.setattr(recall.Recalled, "ref", forgets)
     assert cached().findings == run((str(package),)).findings
     assert len(again) == 1

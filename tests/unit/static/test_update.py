@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from shapecheck.static import update
 from shapecheck.static.codec import FACTS, CodecError, decode, encode
 from shapecheck.static.edits import compare
-from shapecheck.static.report import Inputs, Report, run
-from shapecheck.static.units import UnitKey
+from shapecheck.static.report import Report, run
+from tests.unit.static.edited import Again, Edit, edit, engine, shown, spied, with_cache
 
 WORKER = """import torch
 from engine.pool import Pool, rows
@@ -67,74 +66,60 @@ EDITS = {
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    folder = tmp_path / "engine"
-    folder.mkdir()
-    for name, text in {"__init__.py": "", "worker.py": WORKER, "pool.py": POOL}.items():
-        (folder / name).write_text(text)
-    return folder
+    return engine(tmp_path, {"worker.py": WORKER, "pool.py": POOL})
 
 
 @pytest.fixture
-def cached(package: Path, tmp_path: Path) -> Callable[[], Report]:
-    folder = tmp_path / "cache"
-    return lambda: run((str(package),), inputs=Inputs(cache=lambda _root: folder))
+def cached(package: Path) -> Callable[[], Report]:
+    return with_cache(package)
 
 
 @pytest.fixture
-def redone(monkeypatch: pytest.MonkeyPatch) -> list[frozenset[UnitKey]]:
-    """The units of each run that was brought up to date."""
-    found: list[frozenset[UnitKey]] = []
-    analyse = update.analyse
-
-    def spy(*arguments: object, only: frozenset[UnitKey]) -> object:
-        found.append(only)
-        return analyse(*arguments, only=only)  # type: ignore[arg-type]  # handed through
-
-    monkeypatch.setattr(update, "analyse", spy)
-    monkeypatch.setattr(update, "_MOST", 1.0)
-    return found
+def again(monkeypatch: pytest.MonkeyPatch) -> Again:
+    return spied(monkeypatch)
 
 
-def _shown(report: Report) -> tuple[object, Mapping[str, object]]:
-    counts = report.summary()
-    return report.findings, {k: v for k, v in counts.items() if k not in ("seconds", "recalled")}
-
-
-def _edit(package: Path, edit: tuple[str, str, str]) -> None:
-    file, old, new = edit
-    text = (package / file).read_text()
-    assert old in text
-    (package / file).write_text(text.replace(old, new, 1))
-
-
-@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+@pytest.mark.parametrize("change", EDITS.values(), ids=EDITS)
 def test_the_report_after_an_edit_is_that_of_a_new_run(
-    edit: tuple[str, str, str], package: Path, cached: Callable[[], Report]
+    change: Edit, package: Path, cached: Callable[[], Report]
 ) -> None:
     assert {one.code for one in cached().findings} == {"SHP301"}
-    _edit(package, edit)
-    assert _shown(cached()) == _shown(run((str(package),)))
-    assert _shown(cached()) == _shown(run((str(package),)))
+    edit(package, change)
+    assert shown(cached()) == shown(run((str(package),)))
+    assert shown(cached()) == shown(run((str(package),)))
 
 
 def test_edits_one_after_another_are_all_seen(package: Path, cached: Callable[[], Report]) -> None:
     cached()
     for name in ("more lines before what is found", "a function whose result is remembered"):
-        _edit(package, EDITS[name])
+        edit(package, EDITS[name])
         cached()
-    _edit(package, EDITS["a constructor that a field comes from"])
-    assert _shown(cached()) == _shown(run((str(package),)))
+    edit(package, EDITS["a constructor that a field comes from"])
+    assert shown(cached()) == shown(run((str(package),)))
+
+
+def test_a_file_that_cannot_be_read_is_not_seen_after_an_edit_elsewhere_either(
+    package: Path, cached: Callable[[], Report]
+) -> None:
+    (package / "broken.py").write_text(
+        "import torch\n\n\ndef draft_hidden(config):\n    return config.hidden_size\n\n\ndef a(:\n"
+    )
+    edit(package, ("worker.py", "import torch", "import torch\nfrom engine import broken"))
+    edit(package, ("worker.py", "return half(tokens)", "return broken.draft_hidden(tokens)"))
+    assert {one.code for one in cached().findings} == {"SHP301", "SHP903"}
+    edit(package, ("worker.py", "count // 2", "count // 4"))
+    assert shown(cached()) == shown(run((str(package),)))
 
 
 def test_only_what_rests_on_a_body_is_redone(
-    package: Path, cached: Callable[[], Report], redone: list[frozenset[UnitKey]]
+    package: Path, cached: Callable[[], Report], again: Again
 ) -> None:
     cached()
-    _edit(package, EDITS["a constructor that a field comes from"])
+    edit(package, EDITS["a constructor that a field comes from"])
     cached()
-    _edit(package, EDITS["a function inside a function"])
+    edit(package, EDITS["a function inside a function"])
     cached()
-    first, second = ({name for _, name, _ in units} for units in redone)
+    first, second = ({name for _, name, _ in units} for units, _ in again)
     assert "Worker.fill" in first
     assert "Worker.idle" not in first
     assert second == {"Worker.idle", ""}  # and what the text says by itself
@@ -147,8 +132,8 @@ def test_a_damaged_analysis_is_found_out_anew(
     cached()
     (kept,) = (tmp_path / "cache").glob("*.units.z")
     kept.write_bytes(damage)
-    _edit(package, EDITS["the body that stores a field"])
-    assert _shown(cached()) == _shown(run((str(package),)))
+    edit(package, EDITS["the body that stores a field"])
+    assert shown(cached()) == shown(run((str(package),)))
 
 
 def test_bytes_make_nothing_but_plain_data() -> None:
