@@ -277,7 +277,7 @@ class Emitter:
         """Note what reads data: the range of ids and indices, and the invariants of carriers."""
         for value in opened.tensors:
             spec = as_tensor(value.spec)
-            if spec.indexes is not None and (spec.ids_of or self.numbers.has(spec.indexes)):
+            if spec.indexes is not None and self.numbers.has(spec.indexes):
                 site = self.reporter.site(Site(path=value.path, spec=spec))
                 held, axis = readings.hold(value.code, self._at()), self.numbers.rest(spec.indexes)
                 readings.index(held, site, axis, spec.pad)

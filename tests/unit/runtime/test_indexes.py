@@ -405,3 +405,21 @@ def test_a_mark_in_a_wrong_place_is_refused(hint: object, said: str) -> None:
 def test_what_is_made_lies_in_its_axis(step, table: Dims) -> None:
     for seed in range(5):
         assert step(make(Batch, table, bs=3, tokens=4, seed=seed), table) == 3
+
+
+@pytest.mark.parametrize(
+    "mark", [ids("draft"), indexes("draft_vocab"), indexes("draft_hidden"), indexes("bs*req_rows")]
+)
+def test_what_dims_has_no_number_for_bounds_nothing_whatever_the_mark(
+    level, mark, dims: Dims
+) -> None:
+    level("full")
+    alone = Dims(sizes={"target_hidden": dims.sizes["target_hidden"]})
+    marked = Annotated[Int64[Tensor, "bs"], mark]
+
+    @contract
+    def step(x: marked | None, y: Int64[Tensor, "bs"], z: marked, dims: Dims) -> None: ...
+
+    row = torch.tensor([7])
+    step(None, row, row, alone)
+    step(row, row, row, alone)
