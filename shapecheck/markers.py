@@ -111,8 +111,8 @@ def _pad(pad: int | None, call: str) -> int | None:
 
 def phase(name: str) -> InPhase:
     """Mark the alternative of a field that holds in phase `name`; raises ContractTextError."""
-    if not name:
-        raise _syntax("phase(''): name the phase, for example phase('decode')")
+    if not isinstance(name, str) or not name:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise _syntax(f"phase({name!r}): name the phase, for example phase('decode')")
     return InPhase(name)
 
 
