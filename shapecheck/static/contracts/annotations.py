@@ -14,7 +14,7 @@ from shapecheck.dims.parse import parse_shape
 from shapecheck.dims.places import least
 from shapecheck.errors import ContractTextError
 from shapecheck.markers import Counted, IdsOf, IndexOf, InPhase, counted
-from shapecheck.static.contracts.mark_calls import MARKERS, mark_made
+from shapecheck.static.contracts.mark_calls import MARKERS, mark_made, means_nothing
 from shapecheck.static.contracts.marks import (
     is_harmless,
     mark_of,
@@ -125,8 +125,23 @@ class Reader:
                     own[item.target.id] = (one, item.annotation)
         for name, (home, annotation) in own.items():
             reader = replace(self, module=home.module, owner=cls, above=(*self.above, cls))
-            total.add(reader.read(annotation, f"{path}.{name}"))
+            try:
+                total.add(reader.read(annotation, f"{path}.{name}"))
+            except Refused:
+                if reader.is_reported(home, annotation):
+                    raise Unresolved from None
+                raise
         return total
+
+    def is_reported(self, home: ClassFacts, annotation: ast.expr) -> bool:
+        """Whether a refused field is reported at its carrier: whatever the phase, it is refused."""
+        if mark_of(self.project, home.module, home.node) is None:
+            return False
+        try:
+            replace(self, phase=None).read(annotation, "")
+        except (Refused, Unresolved) as error:
+            return isinstance(error, Refused)
+        return False
 
     def subscript(self, node: ast.Subscript, path: str) -> Names:
         """`Float[Tensor, "bs"]`, `Annotated[...]`, `Optional[...]`, a tuple, a list."""
@@ -146,7 +161,8 @@ class Reader:
         if head == "Annotated":
             return self.annotated(items, path)
         if head in ("Optional", "Union"):
-            return self.union(items, path, node)
+            none = [ast.Constant(None)] if head == "Optional" else []
+            return self.union([*items, *none], path, node)
         if head in ("Literal", "type", "Type"):
             return Names()
         total = Names()
@@ -157,7 +173,7 @@ class Reader:
         if head in _SEQUENCES or head in ("tuple", "Tuple"):
             inner = self.read(items[0], f"{path}[]")
             total.add(inner, times=2)
-            total.item = inner.item
+            total.item = None if inner.phase else inner.item
             return total
         if not is_harmless(found) or any(self.is_tensor(one) for one in items):
             raise Unresolved
@@ -168,7 +184,7 @@ class Reader:
         made = self.read(items[0], path)
         for call in items[1:]:
             if not isinstance(call, ast.Call):
-                if made.tensors and self.means_nothing(call):
+                if made.tensors and means_nothing(self.project, self.module, call):
                     raise Refused(
                         self.module.span(call),
                         f"{wording(call)} means nothing to a tensor contract; use dtype(...), "
@@ -191,10 +207,14 @@ class Reader:
             raise Unresolved from None
         if said is None:
             raise Unresolved
+        span = self.module.span(call)
         if isinstance(said, InPhase):
+            if made.phase is not None:
+                raise Refused(
+                    span, f"phase({said.name!r}) is a second phase of one alternative; keep one"
+                )
             made.phase = said.name
             return
-        span = self.module.span(call)
         if made.item is None:
             raise Refused(span, f"{name}(...) marks a tensor; put it around the tensor itself")
         wrong = made.item.contradiction(said)
@@ -205,12 +225,6 @@ class Reader:
             kind = made.places.marks if said.ids_of is None else made.places.ids
             for symbol in sorted(said.axis.symbols()):
                 kind.setdefault(symbol, []).append(Place(path, span))
-
-    def means_nothing(self, mark: ast.expr) -> bool:
-        """Whether it surely is neither a mark nor a text for readers."""
-        if isinstance(mark, ast.Constant):
-            return not isinstance(mark.value, str)
-        return tool_name(resolve_node(self.project, self.module, mark)) in MARKERS
 
     def is_mark(self, call: ast.Call) -> bool:
         """Whether a call makes a mark."""
@@ -248,6 +262,8 @@ class Reader:
     def union(self, items: list[ast.expr], path: str, node: ast.expr) -> Names:
         """One alternative for each phase, or carriers; anything else cannot be told apart."""
         read = [self.read(item, path) for item in items if not _is_none(item)]
+        if len(read) == 1 and read[0].phase and len(items) > 1:
+            read[0].item = None  # a mark around phases says nothing of any
         if len(read) == 1 or not any(one.tensors for one in read):
             return read[0] if read else Names()
         phases = [one.phase for one in read]
@@ -267,7 +283,7 @@ class Reader:
             raise Unresolved
         if self.phase in cases:
             made = cases[self.phase]
-            made.phase = None
+            made.phase = made.item = None
             return made
         said = f"phase {self.phase!r} has no alternative" if self.phase else "no phase is named"
         raise Refused(

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+import operator
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from shapecheck.errors import ContractTextError
 from shapecheck.markers import DtypeOf, IdsOf, IndexOf, InPhase, dtype, ids, indexes, phase
+from shapecheck.static.contracts.marks import resolve_node, tool_name
+from shapecheck.static.index import ClassFacts, FunctionFacts, ModuleFacts
+from shapecheck.static.project import Project
 
 Mark: TypeAlias = DtypeOf | IdsOf | IndexOf | InPhase
 
@@ -20,6 +24,17 @@ MARKERS: Mapping[str, tuple[Callable[..., Mark], str]] = {
 }
 # What an argument is when the source does not tell.
 _OPEN = object()
+_ARITHMETIC: Mapping[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Pow: operator.pow,
+    ast.LShift: operator.lshift,
+}
+# Bits and exponents beyond this take long to compute.
+_MOST = 1024
+# No public name of these is a text.
+_NO_TEXTS = frozenset({"builtins", "jaxtyping", "numpy", "torch", "typing", "typing_extensions"})
 
 
 def mark_made(name: str, call: ast.Call) -> Mark | None:
@@ -41,8 +56,38 @@ def mark_made(name: str, call: ast.Call) -> Mark | None:
         raise ContractTextError(f"SHP101 contract-syntax: {error}; write {example}") from None
 
 
+def means_nothing(project: Project, module: ModuleFacts, mark: ast.expr) -> bool:
+    """Whether what stands among the marks surely is neither a mark nor a text for readers."""
+    value = _literal(mark)
+    if value is not _OPEN:
+        return not isinstance(value, str)
+    found = resolve_node(project, module, mark)
+    if isinstance(found, str):
+        holder, _, name = found.rpartition(".")
+        is_public = holder in _NO_TEXTS and not name.startswith("_")
+        return is_public or tool_name(found) in MARKERS
+    return isinstance(found, ClassFacts | FunctionFacts | ModuleFacts)
+
+
 def _literal(node: ast.expr) -> object:
     try:
-        return ast.literal_eval(node)
+        return _value(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return _OPEN
+
+
+def _value(node: ast.expr) -> object:
+    """The value of a literal or of arithmetic with whole numbers; ValueError for anything else."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        value = _value(node.operand)
+        if isinstance(value, int):
+            return -value
+    if isinstance(node, ast.BinOp):
+        left, right = _value(node.left), _value(node.right)
+        compute = _ARITHMETIC.get(type(node.op))
+        if compute is not None and isinstance(left, int) and isinstance(right, int):
+            grows = isinstance(node.op, ast.Pow | ast.LShift)
+            if left.bit_length() > _MOST or (grows and not 0 <= right <= _MOST):
+                raise ValueError
+            return compute(left, right)
+    return ast.literal_eval(node)

@@ -28,10 +28,12 @@ def text_faults(
 
 
 def alias_faults(declarations: Declarations, module: ModuleFacts) -> Iterator[ContractFault]:
-    """What is wrong with the marks of the annotations that a module gives names to."""
+    """What is wrong with the marks of the annotations that a module or class gives names to."""
     reader = Reader(declarations.project, module, declarations.per_call, None)
-    for name, value in module.bindings.items():
-        if isinstance(value, ast.expr):
+    for space in (module.bindings, *(cls.defaults for cls in module.classes)):
+        for name, value in space.items():
+            if not isinstance(value, ast.expr):
+                continue
             for part in _parts(reader, value):
                 if isinstance(part, ast.Call):
                     yield from _faults(declarations, reader, part, name)

@@ -21,9 +21,14 @@ import jaxtyping as jt
 from jaxtyping import Float, Int64
 from torch import Tensor
 import shapecheck
+import torch
 from shapecheck import Dims, carrier, contract, dtype, graph_buffers, ids, indexes, phase
 
+def first(x): ...
+
 Rows = Float[Tensor, "bs draft_hidden"]
+Phased = Annotated[Int64[Tensor, "bs"], phase("decode")]
+Phases = Phased | Annotated[Int64[Tensor, "bs topk"], phase("extend")]
 
 @carrier
 @dataclass
@@ -110,7 +115,24 @@ REFUSED = {
             'ids("target", padding=-1)': "SHP101",
             'dtype("both")': "SHP101",
             'phase("")': "SHP101",
+            "phase(3)": "SHP101",
+            'phase(["a"])': "SHP101",
+            'phase(b"a")': "SHP101",
+            'phase("decode"), phase("extend")': "SHP101",
             "3": "SHP101",
+            "-1": "SHP101",
+            '["a"]': "SHP101",
+            '("a",)': "SHP101",
+            "int": "SHP101",
+            "print": "SHP101",
+            "Tensor": "SHP101",
+            "torch.int64": "SHP101",
+            "np.int64": "SHP101",
+            "Plain": "SHP101",
+            "first": "SHP101",
+            'ids("draft", pad=-2**70)': "SHP101",
+            'ids("draft", pad=-(1 << 63) - 1)': "SHP101",
+            'indexes("bs", pad=4 * 2)': "SHP101",
             'ids("target"), ids("draft")': "SHP101",
             'ids("target"), indexes("req_rows")': "SHP101",
             'indexes("req_rows"), indexes("bs")': "SHP101",
@@ -118,6 +140,21 @@ REFUSED = {
             'dtype("target"), dtype("draft")': "SHP101",
         }.items()
     },
+    **{
+        f"a mark around phases: {kind}": (
+            METHOD.format(f'x: Annotated[{kind}, indexes("bs")], y: Rows)'),
+            "SHP101",
+        )
+        for kind in ("Phased | None", "Optional[Phased]", "list[Phased]", "Phases")
+    },
+    "a mark in a class that is no contract": (
+        "class K:\n    V = Annotated[Int64[Tensor, 'bs'], ids('drft')]\n",
+        "SHP101",
+    ),
+    "a mark in a class in a class": (
+        "class K:\n    class L:\n        V: object = Annotated[Rows, phase(3)]\n",
+        "SHP101",
+    ),
     "a mark of floats": (
         METHOD.format('x: Annotated[Float[Tensor, "bs"], indexes("req_rows")], y: Rows)'),
         "SHP101",
@@ -245,6 +282,11 @@ HELD = {
         '        | Annotated[Float[Tensor, "tokens"], phase("extend")])\n    y: Rows'
     )
     + METHOD.format("batch: Batch)"),
+    "texts among the marks": MARKED.format('"a" "b", f"{first}", __name__, "c", ids("draft")'),
+    "arithmetic in a pad": MARKED.format('ids("draft", pad=-2**62), ids("draft", pad=-(1 << 62))'),
+    "a mark in an alternative": METHOD.format(
+        'x: Annotated[Phased, ids("draft")] | Annotated[Rows, phase("extend")], y: Rows)'
+    ),
     "no contract": 'def f(x: Float[Tensor, "batch ... 3"]): ...\n',
 }
 
@@ -292,6 +334,34 @@ def test_a_typo_comes_with_the_names_it_may_mean(tmp_path: Path) -> None:
     assert place is not None
     text = (tmp_path / "engine.py").read_text().splitlines()[place.line - 1]
     assert text[place.column - 1 :].startswith('"bs draft_hiden"')
+
+
+USERS = METHOD.format("batch: Batch)") + METHOD.format("batch: Batch, y: Rows) -> Rows").replace(
+    "Worker", "Other"
+)
+
+
+@pytest.mark.parametrize(
+    "mark",
+    ['ids("target"), ids("draft")', "3", 'indexes("bs", pad=1)', 'phase("a"), phase("b")'],
+)
+def test_a_fault_of_a_field_is_reported_once(mark: str, tmp_path: Path) -> None:
+    carrier = CLASS.format(f"x: Annotated[Int64[Tensor, 'bs'], {mark}]\n    y: Rows")
+    holder = "@carrier\n@dataclass\nclass Holder:\n    batch: Batch\n"
+    assert _linted(tmp_path, carrier + holder + USERS) == ["SHP101"]
+    (tmp_path / "user.py").write_text(f"{HEAD}\nfrom engine import Batch\n{USERS}")
+    assert _linted(tmp_path, carrier) == ["SHP101"]
+
+
+def test_a_fault_of_a_field_by_phase_is_reported_once(tmp_path: Path) -> None:
+    carrier = CLASS.format("x: Annotated[Phases, indexes('bs')]\n    y: Rows")
+    assert _linted(tmp_path, carrier + USERS) == ["SHP101"]
+
+
+def test_a_fault_in_a_base_that_is_no_carrier_is_reported(tmp_path: Path) -> None:
+    base = "@dataclass\nclass Start:\n    x: Annotated[Int64[Tensor, 'bs'], 3]\n    y: Rows\n"
+    carrier = "@carrier\n@dataclass\nclass Batch(Start):\n    z: Rows\n"
+    assert _linted(tmp_path, base + carrier + USERS) == ["SHP101"]
 
 
 def test_a_contract_of_another_package_is_not_ours(tmp_path: Path) -> None:
