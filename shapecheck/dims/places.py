@@ -11,6 +11,18 @@ from typing import Generic, NamedTuple, TypeVar
 
 P = TypeVar("P")
 Named = dict[str, list[P]]
+_UNCOUNTED = (
+    "{at} indexes {name}, and no tensor that crosses with it has {name!r}, so nothing would say "
+    "how many there are; let the indexed tensor cross too, or remove the mark"
+)
+_UNTIED = (
+    "{name!r} occurs only in {at}{why}, so it would bind to anything; use it in a second tensor, "
+    "or write the size it has"
+)
+_EMPTY = (
+    "{where} names no tensor and no carrier, so its contract checks nothing; annotate what "
+    "crosses, or remove @contract"
+)
 
 
 class Loose(NamedTuple, Generic[P]):
@@ -19,6 +31,19 @@ class Loose(NamedTuple, Generic[P]):
     name: str
     place: P
     is_mark: bool
+
+    def fault(self, at: str, *, per_call: bool, binds: bool) -> str | None:
+        """What SHP103 says of it at the place that `at` names; None where it may be so.
+
+        `binds` says that no Dims is in reach, so that the names of Dims bind per call as well.
+        """
+        if self.is_mark:
+            # Along a name of Dims, a trace has the number where the contract has none.
+            return _UNCOUNTED.format(at=at, name=self.name) if per_call else None
+        if not (per_call or binds):
+            return None
+        why = "" if per_call else " and no Dims is in reach (`self.dims` or a Dims parameter)"
+        return _UNTIED.format(at=at, name=self.name, why=why)
 
 
 @dataclass(slots=True)
@@ -45,6 +70,11 @@ class Places(Generic[P]):
     def kinds(self) -> tuple[Named[P], Named[P], Named[P]]:
         """Shapes, marks and ids, in this order."""
         return self.shapes, self.marks, self.ids
+
+
+def empty(where: str) -> str:
+    """What SHP103 says of a contract without a tensor."""
+    return _EMPTY.format(where=where)
 
 
 def least(arms: Sequence[Places[P]]) -> Places[P]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shapecheck.dims.places import Places, least, loose
+from shapecheck.dims.places import Places, empty, least, loose
 from shapecheck.dims.vocabulary import lookup
 from shapecheck.errors import ContractTextError
 from shapecheck.spec.carrier import carrier_of
@@ -29,10 +29,7 @@ def refuse_loose(contract: ContractSpec, *, names_bind: bool) -> None:
     """
     found = list(roots(contract))
     if not any(True for path, spec in found for _ in tensors_of(spec, path, contract.phase)):
-        raise ContractTextError(
-            f"SHP103 loose-dim: {contract.where} names no tensor and no carrier, so its contract "
-            "checks nothing; annotate what crosses, or remove @contract"
-        )
+        raise ContractTextError(f"SHP103 loose-dim: {empty(contract.where)}")
     arguments, results = Places[str](), list[Places[str]]()
     for path, spec in found:
         places = _places(spec, path, contract.phase)
@@ -40,22 +37,12 @@ def refuse_loose(contract: ContractSpec, *, names_bind: bool) -> None:
             arguments.add(places)
         else:
             results.append(places)
-    for name, path, is_mark in loose(arguments, results):
-        declared = lookup(name)
+    for one in loose(arguments, results):
+        declared = lookup(one.name)
         per_call = declared is not None and declared.per_call
-        if is_mark and per_call:
-            raise ContractTextError(
-                f"SHP103 loose-dim: {contract.where}: {path} indexes {name}, and no tensor that "
-                f"crosses with it has {name!r}, so nothing would say how many there are; let the "
-                "indexed tensor cross too, or remove the mark"
-            )
-        if is_mark or not (per_call or names_bind):
-            continue  # along a name of Dims, which a trace has where the contract has none
-        why = "" if per_call else " and no Dims is in reach (`self.dims` or a Dims parameter)"
-        raise ContractTextError(
-            f"SHP103 loose-dim: {contract.where}: {name!r} occurs only in {path}{why}, so it "
-            "would bind to anything; use it in a second tensor, or write the size it has"
-        )
+        fault = one.fault(one.place, per_call=per_call, binds=names_bind)
+        if fault is not None:
+            raise ContractTextError(f"SHP103 loose-dim: {contract.where}: {fault}")
 
 
 def roots(contract: ContractSpec) -> Iterator[tuple[str, Spec]]:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from shapecheck.diagnostics.model import Note, Span
-from shapecheck.dims.places import loose
+from shapecheck.dims.places import empty, loose
 from shapecheck.dims.vocabulary import lookup
 from shapecheck.static.contracts.annotations import Reader, Refused, Unresolved, fields
 from shapecheck.static.contracts.declared import Declarations
@@ -76,32 +76,21 @@ def function_faults(
     if not any(one.tensors for one in (given, *results)):
         yield ContractFault(
             code="SHP103",
-            message=f"{where} names no tensor and no carrier, so its contract checks nothing; "
-            "annotate what crosses, or remove @contract",
+            message=empty(where),
             span=module.span(decorator),
             cell=where,
         )
         return
     binds = receiver_of(function) is None and not has_dims
     said: set[str] = set()
-    for name, place, is_mark in loose(given.places, [one.places for one in results]):
-        per_call = known.get(name) or _is_per_call(name)
-        if is_mark and per_call:
-            said.add(name)
-            message = (
-                f"{place.path} of {where} indexes {name}, and no tensor that crosses with it has "
-                f"{name!r}, so nothing would say how many there are; let the indexed tensor cross "
-                "too, or remove the mark"
-            )
-        elif is_mark or name in said or not (per_call or binds):
+    for one in loose(given.places, [result.places for result in results]):
+        per_call = known.get(one.name) or _is_per_call(one.name)
+        message = one.fault(f"{one.place.path} of {where}", per_call=per_call, binds=binds)
+        if message is None or (not one.is_mark and one.name in said):
             continue
-        else:
-            why = "" if per_call else " and no Dims is in reach (`self.dims` or a Dims parameter)"
-            message = (
-                f"{name!r} occurs only in {place.path} of {where}{why}, so it would bind to "
-                "anything; use it in a second tensor, or write the size it has"
-            )
-        yield _loose(module, where, name, place, decorator, message)
+        if one.is_mark:
+            said.add(one.name)
+        yield _loose(module, where, one.name, one.place, decorator, message)
 
 
 def _loose(

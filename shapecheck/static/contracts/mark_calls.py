@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import operator
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
@@ -25,11 +24,11 @@ MARKERS: Mapping[str, tuple[Callable[..., Mark], str]] = {
 # What an argument is when the source does not tell.
 _OPEN = object()
 _ARITHMETIC: Mapping[type[ast.operator], Callable[[int, int], int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Pow: operator.pow,
-    ast.LShift: operator.lshift,
+    ast.Add: lambda a, b: a + b,
+    ast.Sub: lambda a, b: a - b,
+    ast.Mult: lambda a, b: a * b,
+    ast.Pow: lambda a, b: a**b,
+    ast.LShift: lambda a, b: a << b,
 }
 # Bits and exponents beyond this take long to compute.
 _MOST = 1024
