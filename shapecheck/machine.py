@@ -23,7 +23,7 @@ from shapecheck.dims.vocabulary import lookup
 from shapecheck.errors import ShapecheckError
 from shapecheck.made import NothingToIndexError
 from shapecheck.spec import CarrierSpec, FunctionContract, contract_of, tensors_of
-from shapecheck.strategies import pairs, rows
+from shapecheck.strategies import ROW_COUNTS, pairs, rows
 from shapecheck.testing import make_arguments
 
 Counts = dict[str, int]
@@ -69,14 +69,21 @@ class ContractMachine(RuleBasedStateMachine):
                 known = self._known(parameter.spec.cls, counts)
                 if known and data.draw(st.booleans(), label=f"reuse {parameter.name}"):
                     given[parameter.name] = data.draw(st.sampled_from(known))
-        known = {"bs": 1, **counts}
         try:
-            made = make_arguments(method, self.dims, given=given, **known)  # pyright: ignore[reportArgumentType]  # names of dims
+            made = self._made(method, given, counts)
         except NothingToIndexError:
-            return  # no such batch exists
+            # No such batch exists; where the largest does not either, the step can never run.
+            counts = dict.fromkeys(counts, max(ROW_COUNTS))
+            made = self._made(method, {}, counts)
         result = method(**made)
         if hasattr(type(result), "__shapecheck__"):
             self._returned.append((result, counts))
+
+    def _made(
+        self, method: Callable[..., object], given: dict[str, object], counts: Counts
+    ) -> dict[str, object]:
+        known = {"bs": 1, **counts}
+        return make_arguments(method, self.dims, given=given, **known)  # pyright: ignore[reportArgumentType]  # names of dims
 
     def _known(self, cls: type, counts: Counts) -> list[object]:
         return [

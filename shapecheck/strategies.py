@@ -23,7 +23,7 @@ __all__ = ["arguments", "carriers", "pairs", "rows"]
 
 T = TypeVar("T")
 # None, one, two, and odd counts: a batch is rarely a power of two.
-_ROWS = (0, 1, 2, 3, 5, 7)
+ROW_COUNTS = (0, 1, 2, 3, 5, 7)
 
 
 def pairs() -> st.SearchStrategy[Dims]:
@@ -33,7 +33,7 @@ def pairs() -> st.SearchStrategy[Dims]:
 
 def rows() -> st.SearchStrategy[int]:
     """A count of rows that batches really have: none, one, two, odd."""
-    return st.sampled_from(_ROWS)
+    return st.sampled_from(ROW_COUNTS)
 
 
 def carriers(

@@ -110,6 +110,36 @@ def test_a_machine_steps_over_batches_that_cannot_be():
         undo()
 
 
+def test_a_machine_finds_a_batch_that_can_be():
+    seen: list[int] = []
+
+    class Late(RaggedWorker):
+        @contract
+        def late(
+            self,
+            last: Annotated[Int64[Tensor, "bs"], indexes("tokens-6")],
+            states: Float[Tensor, "tokens topk"],
+            more: Float[Tensor, "bs topk"],
+        ) -> None:
+            seen.append(len(last))
+
+    run_state_machine_as_test(machine(Late), settings=settings(FEW, max_examples=3))
+    assert max(seen)
+
+
+def test_a_machine_does_not_pass_over_a_step_that_never_runs():
+    class Never(RaggedWorker):
+        @contract
+        def never(
+            self,
+            last: Annotated[Int64[Tensor, "bs"], indexes("bs-8")],
+            more: Float[Tensor, "bs topk"],
+        ) -> None: ...
+
+    with pytest.raises(ShapecheckError, match=r"positions along .*mark a pad"):
+        run_state_machine_as_test(machine(Never), settings=FEW)
+
+
 @pytest.mark.parametrize("count", [0, 1, 2, 7])
 def test_every_row_count_is_drawn(count):
     assert find(carriers(State, WIDER), lambda state: len(state.tokens) == count, settings=MANY)
