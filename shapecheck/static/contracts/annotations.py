@@ -75,6 +75,16 @@ class Reader:
             return inner.named(resolve_node(self.project, self.module, node), path, node)
         raise Unresolved
 
+    def whole(self, node: ast.expr | None, path: str) -> Names:
+        """The names of an annotation that is no member of a union, so that it has no other phase.
+
+        Raises Refused or Unresolved.
+        """
+        made = self.read(node, path)
+        if node is None or made.phase is None or self.phase is None:
+            return made
+        return self.phased([made], path, node)
+
     def named(self, found: Resolved, path: str, node: ast.expr) -> Names:
         """A class, or an alias of another annotation."""
         if isinstance(found, ClassFacts):
@@ -126,7 +136,7 @@ class Reader:
         for name, (home, annotation) in own.items():
             reader = replace(self, module=home.module, owner=cls, above=(*self.above, cls))
             try:
-                total.add(reader.read(annotation, f"{path}.{name}"))
+                total.add(reader.whole(annotation, f"{path}.{name}"))
             except Refused:
                 if reader.is_reported(home, annotation):
                     raise Unresolved from None
@@ -168,10 +178,10 @@ class Reader:
         total = Names()
         if head in ("tuple", "Tuple") and not _is_ellipsis(items[-1]):
             for position, item in enumerate(items):
-                total.add(self.read(item, f"{path}[{position}]"))
+                total.add(self.whole(item, f"{path}[{position}]"))
             return total
         if head in _SEQUENCES or head in ("tuple", "Tuple"):
-            inner = self.read(items[0], f"{path}[]")
+            inner = self.whole(items[0], f"{path}[]")
             total.add(inner, times=2)
             total.item = None if inner.phase else inner.item
             return total
@@ -268,8 +278,8 @@ class Reader:
             return read[0] if read else Names()
         phases = [one.phase for one in read]
         if all(phases):
-            return self.phased({str(one.phase): one for one in read}, path, node)
-        if not all(one.is_carrier for one in read):
+            return self.phased(read, path, node)
+        if any(phases) or not all(one.is_carrier for one in read):
             raise Refused(
                 self.module.span(node),
                 "only carriers can be told apart in a union; give each alternative its "
@@ -277,8 +287,14 @@ class Reader:
             )
         return Names(least([one.places for one in read]), tensors=1, is_carrier=True)
 
-    def phased(self, cases: dict[str, Names], path: str, node: ast.expr) -> Names:
+    def phased(self, read: list[Names], path: str, node: ast.expr) -> Names:
         """The alternative of the contract's phase."""
+        cases = {str(one.phase): one for one in read}
+        if len(cases) < len(read):
+            raise Refused(
+                self.module.span(node),
+                f"{path} has two alternatives of a phase; keep one per phase",
+            )
         if self.phase is None:
             raise Unresolved
         if self.phase in cases:

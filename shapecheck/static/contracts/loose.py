@@ -122,21 +122,21 @@ def _occurrences(reader: Reader, function: FunctionFacts) -> tuple[Names, list[N
         elif argument.annotation is not None and _is_dims(reader, argument.annotation):
             has_dims = True
         elif argument is function.node.args.kwarg:
-            if reader.read(argument.annotation, path).tensors:
+            if reader.whole(argument.annotation, path).tensors:
                 raise Refused(
                     reader.module.span(function.node),
                     "tensors in **kwargs have no names; name them",
                 )
         else:
             many = argument is function.node.args.vararg
-            total.add(reader.read(argument.annotation, path), times=2 if many else 1)
+            total.add(reader.whole(argument.annotation, path), times=2 if many else 1)
     return total, _results(reader, function), has_dims
 
 
 def _results(reader: Reader, function: FunctionFacts) -> list[Names]:
     returns = function.node.returns
     if not _is_generator(function.node):
-        return [reader.read(returns, "return")]
+        return [reader.whole(returns, "return")]
     items: list[ast.expr] = []
     if isinstance(returns, ast.Subscript):
         found = resolve_node(reader.project, reader.module, returns.value)
@@ -145,8 +145,8 @@ def _results(reader: Reader, function: FunctionFacts) -> list[Names]:
             items = list(inner.elts) if isinstance(inner, ast.Tuple) else [inner]
     if not items:
         raise Unresolved
-    results = [reader.read(items[0], "yield")]
-    return [*results, reader.read(items[2], "return")] if len(items) == 3 else results
+    results = [reader.whole(items[0], "yield")]
+    return [*results, reader.whole(items[2], "return")] if len(items) == 3 else results
 
 
 def _is_generator(node: FunctionNode) -> bool:

@@ -147,6 +147,34 @@ REFUSED = {
         )
         for kind in ("Phased | None", "Optional[Phased]", "list[Phased]", "Phases")
     },
+    **{
+        f"another phase: {place}": (METHOD.format(place), "SHP101")
+        for place in (
+            'x: Annotated[Rows, phase("extend")], y: Rows)',
+            'x: Annotated[Rows, phase("extend")] | None, y: Rows)',
+            'x: list[Annotated[Rows, phase("extend")]], y: Rows)',
+            'x: tuple[Annotated[Rows, phase("extend")], Rows])',
+            'y: Rows) -> Annotated[Rows, phase("extend")]',
+            "y: Rows, x: \"Annotated[Rows, phase('extend')]\")",
+        )
+    },
+    "another phase in a field": (
+        CLASS.format('x: Annotated[Rows, phase("extend")]\n    y: Rows')
+        + METHOD.format("batch: Batch)"),
+        "SHP101",
+    ),
+    "a phase twice": (
+        METHOD.format("x: Phased | Annotated[Rows, phase('decode')], y: Rows)"),
+        "SHP101",
+    ),
+    "a phase twice in a field": (
+        CLASS.format("x: Phased | Annotated[Rows, phase('decode')]\n    y: Rows"),
+        "SHP101",
+    ),
+    "a carrier with a phase beside one without": (
+        UNION + METHOD.format("x: Annotated[State, phase('decode')] | Ragged, y: Rows)"),
+        "SHP101",
+    ),
     "a mark in a class that is no contract": (
         "class K:\n    V = Annotated[Int64[Tensor, 'bs'], ids('drft')]\n",
         "SHP101",
@@ -284,6 +312,10 @@ HELD = {
     + METHOD.format("batch: Batch)"),
     "texts among the marks": MARKED.format('"a" "b", f"{first}", __name__, "c", ids("draft")'),
     "arithmetic in a pad": MARKED.format('ids("draft", pad=-2**62), ids("draft", pad=-(1 << 62))'),
+    "one phase, the contract's": METHOD.format(
+        'x: Annotated[Rows, phase("decode")] | None, y: tuple[Annotated[Rows, phase("decode")]])'
+        ' -> list[Annotated[Rows, phase("decode")]]'
+    ),
     "a mark in an alternative": METHOD.format(
         'x: Annotated[Phased, ids("draft")] | Annotated[Rows, phase("extend")], y: Rows)'
     ),
