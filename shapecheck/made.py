@@ -42,7 +42,7 @@ class Filler:
             text = ", ".join(f"{axis}={size}" for axis, size in sizes)
             raise ShapecheckError(f"make: {path} is [{text}]; give sizes that leave none below 0")
         dtype = _dtype(spec, self.dims)
-        if positions is not None and not dtype.is_floating_point:
+        if positions is not None:
             return self._positions(spec, shape, positions, path).to(dtype)
         if dtype.is_floating_point:
             normal = torch.randn(shape, device=self.device, generator=self.generator)

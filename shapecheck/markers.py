@@ -64,6 +64,10 @@ class Counted:
         return f"{self} and {other} {what}"
 
 
+# What `dtype` says of a tensor that is marked with ids or indexes as well.
+NO_DTYPE_OF_COUNTS = "a model computes in no whole numbers, so dtype(...) contradicts {}"
+
+
 @dataclass(frozen=True, slots=True)
 class InPhase:
     """This alternative of the field holds in the named phase."""

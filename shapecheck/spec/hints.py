@@ -16,7 +16,16 @@ from jaxtyping import AbstractArray
 from shapecheck.dims.parse import parse_shape
 from shapecheck.dims.vocabulary import lookup
 from shapecheck.errors import ContractTextError
-from shapecheck.markers import Counted, DtypeOf, IdsOf, IndexOf, InPhase, Model, counted
+from shapecheck.markers import (
+    NO_DTYPE_OF_COUNTS,
+    Counted,
+    DtypeOf,
+    IdsOf,
+    IndexOf,
+    InPhase,
+    Model,
+    counted,
+)
 from shapecheck.spec.model import (
     CarrierSpec,
     HintSpec,
@@ -31,6 +40,7 @@ from shapecheck.spec.model import (
 from shapecheck.spec.scope import Scope
 
 ATTRIBUTE = "__shapecheck__"
+_KEEP = "keep the one mark that is true"
 _SEQUENCES = (list, collections.abc.Sequence, collections.abc.MutableSequence)
 
 
@@ -237,6 +247,9 @@ def _is_mark(mark: object) -> bool:
 def _of_dtype(where: str, model: Model, spec: TensorSpec) -> TensorSpec:
     if spec.dtype_of not in (None, model):
         raise refusal(where, "dtype(...) says both models", "keep one mark")
+    if spec.indexes is not None:
+        said = Counted(spec.indexes, spec.ids_of, spec.pad)
+        raise refusal(where, NO_DTYPE_OF_COUNTS.format(said), _KEEP)
     return replace(spec, dtype_of=model)
 
 
@@ -248,7 +261,9 @@ def _counting(where: str, call: str, said: Counted, spec: TensorSpec) -> TensorS
     if spec.indexes is not None:
         wrong = Counted(spec.indexes, spec.ids_of, spec.pad).contradiction(said)
         if wrong is not None:
-            raise refusal(where, wrong, "keep the one mark that is true")
+            raise refusal(where, wrong, _KEEP)
+    if spec.dtype_of is not None:
+        raise refusal(where, NO_DTYPE_OF_COUNTS.format(said), _KEEP)
     return replace(spec, ids_of=said.ids_of, indexes=said.axis, pad=said.pad)
 
 

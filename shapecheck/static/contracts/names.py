@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from shapecheck.diagnostics.model import Span
 from shapecheck.dims.places import Places
-from shapecheck.markers import Counted, DtypeOf
+from shapecheck.markers import NO_DTYPE_OF_COUNTS, Counted, DtypeOf
 
 # Kinds of jaxtyping that admit no integers; their names go on with a number of bits.
 _NO_INTEGERS = ("Float", "BFloat", "Bool", "Complex", "Inexact", "Key")
@@ -33,9 +33,14 @@ class Item:
 
     def contradiction(self, mark: DtypeOf | Counted) -> str | None:
         """Why run time refuses one more mark, and what to do; None where it agrees."""
+        said = mark if isinstance(mark, Counted) else self.counted
+        has_dtype = isinstance(mark, DtypeOf) or self.dtype_of is not None
+        if isinstance(mark, DtypeOf) and self.dtype_of not in (None, mark.model):
+            return "dtype(...) says both models; keep one mark"
+        if said is not None and has_dtype:
+            return f"{NO_DTYPE_OF_COUNTS.format(said)}; keep the one mark that is true"
         if isinstance(mark, DtypeOf):
-            agrees = self.dtype_of in (None, mark.model)
-            return None if agrees else "dtype(...) says both models; keep one mark"
+            return None
         if self.kind.startswith(_NO_INTEGERS):
             return f"{mark} marks whole numbers; write Int64[Tensor, ...] or Int32"
         wrong = self.counted.contradiction(mark) if self.counted is not None else None

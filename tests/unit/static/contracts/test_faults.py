@@ -187,6 +187,17 @@ REFUSED = {
         METHOD.format('x: Annotated[Float[Tensor, "bs"], indexes("req_rows")], y: Rows)'),
         "SHP101",
     ),
+    **{
+        f"a mark beside a dtype: {marks}": (
+            METHOD.format(f'x: Annotated[jt.Shaped[Tensor, "bs"], {marks}], y: Rows)'),
+            "SHP101",
+        )
+        for marks in (
+            'dtype("draft"), indexes("bs")',
+            'indexes("bs", pad=-1), dtype("draft")',
+            'ids("target"), dtype("target")',
+        )
+    },
     "a mark of truths": (
         METHOD.format('x: Annotated[jt.Bool[Tensor, "bs"], ids("target")], y: Rows)'),
         "SHP101",
