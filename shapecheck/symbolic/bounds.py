@@ -26,6 +26,7 @@ from shapecheck.symbolic.index_operators import (
     ARITHMETIC,
     DIVISIONS,
     FILLED,
+    FILLED_WHOLE,
     INTEGERS,
     JOINS,
     KEEPS,
@@ -38,7 +39,6 @@ from shapecheck.symbolic.index_operators import (
     TAKES,
     UNKNOWN,
     WRITES,
-    ZEROS,
     is_cut,
     value_put,
 )
@@ -110,7 +110,7 @@ class Bounds:
                 self._view(packet, args, made)
             return
         operands = [one for one in tensors((args, kwargs)) if one.layout is torch.strided]
-        filled = packet in ZEROS or packet in ONES or packet in FILLED
+        filled = packet in FILLED_WHOLE
         in_place = bool(args and made) and made[0] is args[0]
         # What fills a tensor says nothing of the operand whose shape it takes.
         givers = operands[:0] if filled and not in_place else operands
@@ -153,7 +153,7 @@ class Bounds:
             return _range(args)
         if packet in POSITIONS:
             return self._positions(packet, args, kwargs, made)
-        if packet in ZEROS or packet in ONES or packet in FILLED:
+        if packet in FILLED_WHOLE:
             value = args[FILLED[packet]] if packet in FILLED else int(packet in ONES)
             filled = self.of(value)
             return None if filled is None else filled.within(sizes_of(made))

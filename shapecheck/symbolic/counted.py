@@ -81,8 +81,9 @@ class Counted:
         if other is not None:
             self._refuse_index(held, wanted, f"got {other}", tensor, names, other)
             return
-        if self.indices.of(tensor) is None:
-            self.indices.mark(tensor, wanted)
+        known = self.indices.of(tensor)
+        if known is None or known.axis == axis:
+            self.indices.mark(tensor, known if known and known.by_contract else wanted)
         beyond = self.bounds.lookups.beyond(tensor, wanted.size, pad=spec.pad)
         if beyond is not None:
             reached, said = beyond

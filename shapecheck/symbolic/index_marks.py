@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import torch
@@ -49,10 +50,15 @@ class Index:
 
 @dataclass(slots=True)
 class _Part:
-    """What one view of a part counts; `own` once that was said of the part itself."""
+    """What one view of a part counts; `own` once that was said of the part itself.
+
+    That holds until the memory is written through another view: after more than `writes`.
+    """
 
     index: Index | None = None
     own: bool = False
+    laid_out: bool = False
+    writes: int = 0
 
 
 @dataclass(slots=True)
@@ -64,6 +70,13 @@ class IndexMarks:
     _said: set[int] = field(default_factory=set[int])
     # Memory of constants and laid out positions.
     _plain: set[int] = field(default_factory=set[int])
+    # Memory with constants all over some part: which part is not known.
+    _patched: set[int] = field(default_factory=set[int])
+    # Memory whose largest value may be a limit that the code set.
+    _limited: set[int] = field(default_factory=set[int])
+    _writes: Counter[int] = field(default_factory=Counter[int])
+    # The memory that the values were computed from; what is laid out comes from none.
+    _sources: dict[int, frozenset[int]] = field(default_factory=dict[int, "frozenset[int]"])
     # Held so that an address is not reused; the memory of fake tensors is empty.
     _alive: dict[int, object] = field(default_factory=dict[int, object])
 
@@ -71,10 +84,10 @@ class IndexMarks:
         """What the values are known to count."""
         if tensor.dtype not in INTEGERS or tensor.layout is not torch.strided:
             return None
-        part = _part(tensor)
+        part, key = _part(tensor), storage_key(tensor)[0]
         if part is not None and part.own:
-            return part.index
-        return self._marks.get(storage_key(tensor)[0])
+            return part.index if part.writes == self._writes[key] else None
+        return None if part is not None and key in self._patched else self._marks.get(key)
 
     def said(self, tensor: torch.Tensor) -> Index | None:
         """What a contract said of these very values, all of them."""
@@ -83,59 +96,117 @@ class IndexMarks:
 
     def is_laid_out(self, tensor: torch.Tensor) -> bool:
         """Whether the values are constants or positions that follow from sizes alone."""
-        return tensor.layout is torch.strided and storage_key(tensor)[0] in self._plain
+        if tensor.layout is not torch.strided:
+            return False
+        part, key = _part(tensor), storage_key(tensor)[0]
+        own = part is not None and part.own and part.writes == self._writes[key]
+        return (own and part.laid_out) or key in self._plain
 
-    def made(self, tensor: torch.Tensor, index: Index | None, *, laid_out: bool) -> None:
+    def is_limited(self, tensor: torch.Tensor) -> bool:
+        """Whether the code may have limited the values; those of a contract may be any."""
+        return tensor.layout is torch.strided and storage_key(tensor)[0] in self._limited
+
+    def sources(self, tensor: torch.Tensor) -> frozenset[int]:
+        """The memory that the values were computed from."""
+        if tensor.layout is not torch.strided or self.is_laid_out(tensor):
+            return frozenset()
+        key = self._hold(tensor)
+        return self._sources.get(key) or frozenset({key})
+
+    def made(
+        self,
+        tensor: torch.Tensor,
+        index: Index | None,
+        sources: frozenset[int],
+        *,
+        laid_out: bool,
+        limited: bool,
+    ) -> None:
         """An operator made the tensor."""
         key = self._hold(tensor)
-        self._marks.pop(key, None)
+        self._sources[key] = sources
         self._said.discard(key)
-        self._plain.discard(key)
-        if laid_out:
-            self._plain.add(key)
-        elif index is not None and tensor.dtype in INTEGERS:
-            self._marks[key] = index
+        self._is_now(key, index if tensor.dtype in INTEGERS else None, laid_out, limited)
 
     def say(self, tensor: torch.Tensor, index: Index) -> None:
-        """A contract says that the values count this."""
-        self.put(tensor, index)
-        self._said.add(storage_key(tensor)[0])
-
-    def touch(self, tensor: torch.Tensor) -> None:
-        """Some of the values are no longer what the contract found."""
-        if tensor.layout is torch.strided:
-            self._said.discard(storage_key(tensor)[0])
-
-    def put(self, tensor: torch.Tensor, index: Index | None) -> None:
-        """A memory, or the part that the view has, counts this."""
+        """A contract says that the values count this; laid out ones still count anything."""
         part, key = _part(tensor), self._hold(tensor)
-        if part is not None:
-            part.index, part.own = index, True
-        elif index is None:
-            self._marks.pop(key, None)
-        else:
+        if self.is_laid_out(tensor):
+            return
+        if part is None:
             self._marks[key] = index
+            if key not in self._limited:
+                self._said.add(key)
+        elif (part.own and part.writes == self._writes[key]) or key not in self._patched:
+            part.index, part.own, part.laid_out = index, True, False
+            part.writes = self._writes[key]
 
-    def overwrite(self, tensor: torch.Tensor, index: Index | None) -> None:
+    def mix(self, tensor: torch.Tensor, sources: frozenset[int]) -> None:
+        """What is written next comes from these."""
+        if tensor.layout is torch.strided:
+            # Laid out so far: what was there came from nowhere.
+            self._sources[self._hold(tensor)] = self.sources(tensor) | sources
+
+    def keep(self, tensor: torch.Tensor) -> None:
+        """Constants took the place of some values, and the others count what they did."""
+        if tensor.layout is not torch.strided:
+            return
+        part, key = _part(tensor), self._hold(tensor)
+        self._said.discard(key)
+        self._limited.add(key)
+        if part is not None and part.writes == self._writes[key]:
+            part.writes += 1
+        self._writes[key] += 1
+
+    def overwrite(
+        self,
+        tensor: torch.Tensor,
+        index: Index | None,
+        *,
+        laid_out: bool = False,
+        limited: bool = True,
+    ) -> None:
         """Something was written over the values, which count this from now on."""
         if tensor.layout is not torch.strided:
             return
-        self.touch(tensor)
-        key = self._hold(tensor)
+        part, key = _part(tensor), self._hold(tensor)
+        self._said.discard(key)
+        self._writes[key] += 1
+        if part is None:
+            # Floats count nothing: those of a buffer that was cleared stand for a batch to come.
+            self._is_now(key, index, laid_out and tensor.dtype in INTEGERS, limited)
+            return
+        part.index, part.own, part.laid_out = None if laid_out else index, True, laid_out
+        part.writes = self._writes[key]
+        self._limited.add(key)
+        if laid_out:
+            self._patched.add(key)  # the rest is what it was
+            return
         self._plain.discard(key)
-        if _part(tensor) is not None and self._marks.get(key) != index:
+        if self._marks.get(key) != index:
             self._marks.pop(key, None)
-        self.put(tensor, index)
 
     def view(self, base: torch.Tensor, made: torch.Tensor, *, cut: bool) -> None:
-        """`made` shows all of `base`, or a part."""
-        above = _part(base)
-        if not cut and above is None:
-            return  # all of the memory
-        part = above
-        if cut:
-            part = _Part() if above is None else _Part(above.index, above.own)
-        setattr(made, _PART, part)
+        """`made` shows all of `base`, or a part, or other numbers made of its bytes."""
+        above, key = _part(base), self._hold(base)
+        if made.dtype != base.dtype:
+            part = _Part(own=True, laid_out=self.is_laid_out(base), writes=self._writes[key])
+        elif not cut:
+            part = above  # None: all of the memory
+        else:
+            part = _Part() if above is None else replace(above)
+        if part is not None:
+            setattr(made, _PART, part)
+
+    def _is_now(self, key: int, index: Index | None, laid_out: bool, limited: bool) -> None:
+        """All of a memory is this."""
+        self._patched.discard(key)
+        _put(self._plain, key, there=laid_out)
+        _put(self._limited, key, there=limited)
+        if index is None or laid_out:
+            self._marks.pop(key, None)
+        else:
+            self._marks[key] = index
 
     def _hold(self, tensor: torch.Tensor) -> int:
         key, storage = storage_key(tensor)
@@ -146,6 +217,13 @@ class IndexMarks:
 def is_part(tensor: torch.Tensor) -> bool:
     """Whether the tensor is a view of a part of a memory."""
     return _part(tensor) is not None
+
+
+def _put(into: set[int], key: int, *, there: bool) -> None:
+    if there:
+        into.add(key)
+    else:
+        into.discard(key)
 
 
 def _part(tensor: torch.Tensor) -> _Part | None:

@@ -76,6 +76,8 @@ FILLED: Mapping[object, int] = {
 }  # fmt: skip
 ZEROS = frozenset[object]({_aten.zeros, _aten.zeros_like, _aten.new_zeros, _aten.zero_})
 ONES = frozenset[object]({_aten.ones, _aten.ones_like, _aten.new_ones})
+# One value is everywhere.
+FILLED_WHOLE = frozenset[object]({*ZEROS, *ONES, *FILLED})
 # All values of the operands are in the result.
 KEEPS = frozenset[object](
     {
@@ -84,12 +86,13 @@ KEEPS = frozenset[object](
     }
 )  # fmt: skip
 JOINS = frozenset[object]({_aten.cat, _aten.stack})
+# Memory that nothing was written to yet.
+EMPTY = frozenset[object]({_aten.empty, _aten.empty_like, _aten.new_empty, _aten.empty_strided})
 # Creations whose values come from elsewhere.
 UNKNOWN = frozenset[object](
     {
-        _aten.empty, _aten.empty_like, _aten.new_empty, _aten.empty_strided, _aten.rand,
-        _aten.rand_like, _aten.randn, _aten.randn_like, _aten.randint, _aten.randint_like,
-        _aten.randperm, _aten.bernoulli, _aten.multinomial,
+        *EMPTY, _aten.rand, _aten.rand_like, _aten.randn, _aten.randn_like, _aten.randint,
+        _aten.randint_like, _aten.randperm, _aten.bernoulli, _aten.multinomial,
     }
 )  # fmt: skip
 # Some values of the first operand are in the result.
@@ -104,6 +107,16 @@ SELECTS = frozenset[object](
         _aten.minimum, _aten.tril, _aten.triu, _aten._unsafe_view,
     }
 )  # fmt: skip
+# The result is as large as the operands allow.
+UNLIMITED = frozenset[object](
+    {*KEEPS, *TAKES, _aten.add, _aten.sub, _aten.rsub, _aten.mul, _aten._unsafe_view}
+)
+# Sums of many values are new numbers, whatever the values are.
+SUMS = frozenset[object]({_aten.sum, _aten.cumsum})
+# In place, everything is written over.
+WHOLE = frozenset[object](
+    {_aten.copy_, _aten.fill_, _aten.zero_, _aten._foreach_copy_, _aten._foreach_zero_}
+)
 # In place, zeros take the place of some values, or limits that of those beyond.
 FILLS = frozenset[object](
     {_aten.tril_, _aten.triu_, _aten.clamp_, _aten.clamp_min_, _aten.clamp_max_}
@@ -139,6 +152,10 @@ _PUTS: Mapping[object, int] = {
 _ADDING = frozenset[object](
     {_aten.index_put, _aten.index_put_, _aten._index_put_impl_, _aten.put, _aten.put_}
 )
+# Operator -> the argument with the upper limit.
+_UPPER: Mapping[object, int] = {
+    _aten.clamp: 2, _aten.clamp_: 2, _aten.clamp_max: 1, _aten.clamp_max_: 1, _aten.minimum: 1,
+}  # fmt: skip
 # Operator -> the argument that looks up, and the argument with the axis it runs over (None: 0).
 LOOKUPS: Mapping[object, tuple[int, int | None]] = {
     _aten.embedding: (1, None),
@@ -168,6 +185,14 @@ def value_put(packet: object, args: Sequence[Any], kwargs: Mapping[str, Any]) ->
         return None
     adds = packet in _ADDING and len(args) > place + 1 and args[place + 1]
     return None if adds else args[place]
+
+
+def upper_limit(packet: object, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """What `clamp` and the like put in the place of larger values; None without a limit."""
+    place = _UPPER.get(packet)
+    if place is None:
+        return None
+    return args[place] if len(args) > place else kwargs.get("max")
 
 
 class Slice(NamedTuple):

@@ -4,7 +4,8 @@ A contract's `indexes(...)` marks a tensor that nothing is known of, and what mo
 the mark along; arithmetic makes other numbers of them. Where such a tensor crosses as an index of
 another axis, it is told by name, before anything is looked up. Constants and positions that are
 laid out (`zeros`, `arange`) are an index of any axis, and so is what follows from them alone. A
-constant that takes the place of some values changes nothing of what the others count.
+constant that takes the place of some values changes nothing of what the others count, unless the
+values themselves say which: an upper limit, or a mask about them, makes them fit another axis.
 """
 
 from __future__ import annotations
@@ -19,17 +20,20 @@ from shapecheck.dims.expr import Poly
 from shapecheck.symbolic.domains import Domains, Ids
 from shapecheck.symbolic.index_marks import Index, IndexMarks, is_part
 from shapecheck.symbolic.index_operators import (
-    FILLED,
+    EMPTY,
+    FILLED_WHOLE,
     FILLS,
     INTEGERS,
-    ONES,
     ORDERED,
     SELECTS,
+    SUMS,
     TAKES,
     UNKNOWN,
-    ZEROS,
+    UNLIMITED,
+    WHOLE,
     is_cut,
     is_put,
+    upper_limit,
     value_put,
 )
 from shapecheck.symbolic.operands import tensors
@@ -55,8 +59,7 @@ class Indices:
 
     def mark(self, tensor: torch.Tensor, index: Index) -> None:
         """A contract says what the values count; laid out ones still count anything."""
-        if not self._marks.is_laid_out(tensor):
-            self._marks.say(tensor, index)
+        self._marks.say(tensor, index)
 
     def said(self, tensor: torch.Tensor) -> Index | None:
         """What a contract said of these very values, all of them."""
@@ -90,7 +93,7 @@ class Indices:
         packet = func.overloadpacket
         if packet is _aten.lift_fresh:
             for one in made:  # a number of the code; of a list nobody knows where it comes from
-                self._marks.made(one, None, laid_out=not one.dim())
+                self._marks.made(one, None, frozenset(), laid_out=not one.dim(), limited=True)
             return
         if func.is_view:
             cut = is_cut(packet, args)
@@ -98,22 +101,25 @@ class Indices:
                 self._marks.view(args[0], one, cut=cut)
             return
         into = list(written(func, args, kwargs))
-        fills = packet in ZEROS or packet in ONES or packet in FILLED
         given = [one for one in tensors((args, kwargs)) if not _is_any(one, into)]
-        laid_out = fills or (packet not in UNKNOWN and all(map(self._marks.is_laid_out, given)))
+        constants = packet in FILLED_WHOLE or all(map(self._marks.is_laid_out, given))
+        laid_out = constants and not _is_unknown(func)
+        givers = given[:0] if packet in FILLED_WHOLE else given
+        sources = frozenset[int]().union(*map(self._marks.sources, givers))
         counted = self._of_results(packet, args, kwargs, made)
+        limited = self._is_limited(packet, args)
         first = args[0] if args else None
         for one in into:
-            self._marks.touch(one)
             if one is first:
-                self._write(one, packet, args, kwargs)
+                self._write(one, packet, args, kwargs, laid_out=laid_out)
             elif not _is_any(one, made):
-                self._marks.overwrite(one, None)
+                self._marks.overwrite(one, None, laid_out=laid_out and packet in WHOLE)
+            self._marks.mix(one, sources)
         for one, index in zip(made, counted, strict=True):
             if not _is_any(one, into):
-                self._marks.made(one, index, laid_out=laid_out)
+                self._marks.made(one, index, sources, laid_out=laid_out, limited=limited)
             elif one is not first:  # `out=`
-                self._marks.overwrite(one, None if laid_out else index)
+                self._marks.overwrite(one, index, laid_out=laid_out, limited=limited)
 
     def _of_results(
         self,
@@ -140,7 +146,36 @@ class Indices:
         elif packet in SELECTS:
             operands = [*args, *(value for name, value in kwargs.items() if name != "out")]
             index = self._common(tensors(operands))
+        if index is not None and self._is_limit(packet, args, kwargs):
+            index = None
         return [index] * len(made)
+
+    def _is_limit(self, packet: object, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+        """Whether the operator leaves out values, or replaces them, because they are too large."""
+        limit = upper_limit(packet, args, kwargs)
+        if limit is not None:
+            return self._is_constant(limit) or self._is_constant(args[0])
+        value = value_put(packet, args, kwargs)
+        others = [one for one in tensors((args, kwargs)) if one is not value]
+        about = others[1:] if is_put(packet) else [one for one in others if _is_mask(one)]
+        kept = [one for one in tensors((args, kwargs)) if self.of(one) is not None]
+        return any(
+            self._marks.sources(one) & self._marks.sources(by) for one in kept for by in about
+        )
+
+    def _is_limited(self, packet: object, args: Sequence[Any]) -> bool:
+        """Whether what an operator makes may have its largest value from the code."""
+        if packet in SUMS or packet in EMPTY:
+            return False
+        if packet not in UNLIMITED:
+            return True
+        values = tensors(args[:1] if packet in TAKES else args)
+        return any(self._is_limited_tensor(one) for one in values)
+
+    def _is_limited_tensor(self, value: torch.Tensor) -> bool:
+        if self._marks.is_laid_out(value):
+            return False
+        return value.dtype not in INTEGERS or self._marks.is_limited(value)
 
     def _positions(
         self, packet: object, args: Sequence[Any], kwargs: Mapping[str, Any]
@@ -171,22 +206,31 @@ class Indices:
         return counted[0] if counted and all(one == counted[0] for one in counted) else None
 
     def _write(
-        self, into: torch.Tensor, packet: object, args: Sequence[Any], kwargs: Mapping[str, Any]
+        self,
+        into: torch.Tensor,
+        packet: object,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        *,
+        laid_out: bool,
     ) -> None:
         """`into` holds what the operator wrote, beside what is left of it."""
         value = value_put(packet, args, kwargs)
-        whole = packet in (_aten.copy_, _aten.fill_, _aten.zero_)
-        if whole and (packet is _aten.zero_ or self._is_constant(value)):
-            # Constants all over it count nothing; beside a part the rest is what it was.
-            if not is_part(into):
-                self._marks.overwrite(into, None)
-        elif value is not None:
-            if not self._is_constant(value):
-                self._marks.overwrite(into, self._common([value] if whole else [into, value]))
-        elif packet in FILLS:
-            limits = list(tensors((args[1:], kwargs)))
-            if not all(map(self._is_constant, limits)):
-                self._marks.overwrite(into, self._common([into, *limits]))
+        limits = list(tensors((args[1:], kwargs)))
+        if packet in WHOLE:
+            plain = packet is _aten.zero_ or self._is_constant(value)
+            limited = not isinstance(value, torch.Tensor) or self._is_limited_tensor(value)
+            index = None if plain else self._common(tensors(value))
+            self._marks.overwrite(into, index, laid_out=plain, limited=limited)
+        elif laid_out and self._marks.is_laid_out(into):
+            self._marks.overwrite(into, None, laid_out=True)
+        elif self._is_limit(packet, args, kwargs):
+            self._marks.overwrite(into, None)
+        elif self._is_constant(value) or (packet in FILLS and all(map(self._is_constant, limits))):
+            self._marks.keep(into)
+        elif value is not None or packet in FILLS:
+            others = tensors(value) if value is not None else limits
+            self._marks.overwrite(into, self._common([into, *others]))
         else:
             self._marks.overwrite(into, None)
 
@@ -215,3 +259,12 @@ class Indices:
 
 def _is_any(tensor: torch.Tensor, others: Iterable[torch.Tensor]) -> bool:
     return any(tensor is other for other in others)
+
+
+def _is_mask(tensor: torch.Tensor) -> bool:
+    return tensor.dtype is torch.bool
+
+
+def _is_unknown(func: Operator) -> bool:
+    """Whether the values that it makes come from elsewhere."""
+    return func.overloadpacket in UNKNOWN or torch.Tag.nondeterministic_seeded in func.tags

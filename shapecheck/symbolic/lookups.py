@@ -2,7 +2,8 @@
 
 Once with the numbers of the run, and once with one row in the batch, or with many. So is what a
 contract says: positions along one axis may be all of them, and an axis of one place, or of fewer
-that is made of the same names, does not have the last.
+that is made of the same names, does not have the last. Not so of values that the code has limited,
+or is known to have laid out.
 """
 
 # sympy ships no complete types; what comes out of it is an Expression.
@@ -67,7 +68,7 @@ class Lookups:
             value, batch = found
             text = f"an index reaches {self._text(value)} in an axis of {axis}"
             self._report("SHP401", f"{text} in a batch{batch}" if batch else text, value, large)
-        elif said is not None and self._is_longer(said, index, large):
+        elif said is not None and not self._reaches(index) and self._is_longer(said, index, large):
             text = f"{said} ({said.where}) look up an axis of {axis}"
             self._report("SHP307", text, said.size, large)
 
@@ -127,6 +128,11 @@ class Lookups:
         there, axis = _number(said.size, known), _number(large, known)
         empty = any(_number(size, known) == 0 for size in sizes_of(index))
         return not empty and there is not None and axis is not None and there > axis
+
+    def _reaches(self, index: torch.Tensor) -> bool:
+        # Zeros are among positions of any number.
+        found = self.reach(index)
+        return found is not None and any(one.value != 0 for one in found.witnesses)
 
     def _known(self) -> dict[Expression, Expression]:
         judge = self.recorder.judge

@@ -221,6 +221,146 @@ def test_the_mark_is_dropped_where_values_may_be_others(name: str, bs: int) -> N
     assert _findings(read, bs=bs) == []
 
 
+def _put_behind(y: torch.Tensor, mask: torch.Tensor, value: int) -> torch.Tensor:
+    y[mask] = value
+    return y
+
+
+# Lengths that were made to fit an axis of `n` places.
+FITTED: dict[str, Callable[[torch.Tensor, int], torch.Tensor]] = {
+    "limits": lambda y, n: y.clamp(0, n - 1),
+    "limits by name": lambda y, n: y.clamp(max=n - 1),
+    "limits by a tensor": lambda y, n: y.clamp(max=torch.tensor(3)),
+    "limits in place": lambda y, n: y.clone().clamp_(max=n - 1),
+    "the lesser": lambda y, n: torch.minimum(y, torch.tensor(3)),
+    "the lesser of a constant": lambda y, n: torch.minimum(torch.full_like(y, 3), y),
+    "a choice": lambda y, n: torch.where(y < n, y, n - 1),
+    "a choice by a copy": lambda y, n: torch.where(y.clone() + 1 > n, 0, y),
+    "masked": lambda y, n: y.masked_fill(y >= n, 0),
+    "masked in place": lambda y, n: _put_behind(y.clone(), y >= n, 0),
+    "masked by itself": lambda y, n: (q := y.clone()).masked_fill_(q >= n, 0),
+    "written where they are too large": lambda y, n: _put_behind(y.clone(), (y >= n).nonzero(), 0),
+    "filled where they are too large": lambda y, n: y.index_fill(0, (y >= n).nonzero()[:, 0], 0),
+    "taken where they fit": lambda y, n: y[y < n][: y.shape[0]],
+    "selected where they fit": lambda y, n: y.masked_select(y < n)[: y.shape[0]],
+}
+
+
+@pytest.mark.parametrize("bs", [5, 1])
+@pytest.mark.parametrize("name", FITTED)
+def test_values_that_were_made_to_fit_an_axis_may_count_along_it(name: str, bs: int) -> None:
+    def read(t: Trace, w: Worker, b: Batch) -> None:
+        fitted = FITTED[name](b.lens, t.size("num_draft_tokens"))
+        w.read(fitted.new_empty(b.rows.shape).copy_(fitted), None)
+
+    assert _findings(read, bs=bs) == []
+
+
+def _stored(t: Trace, b: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+    """A buffer whose first part holds lengths, and the view that they were written through."""
+    buffer = torch.zeros(t.size("padded_bs"), dtype=torch.int64)
+    view = buffer[: t.size("bs")]
+    view.copy_(b.lens)
+    return buffer, view
+
+
+# How the memory of a view that is kept may be written.
+BEHIND: dict[str, Callable[[torch.Tensor, torch.Tensor, Batch], object]] = {
+    "another view of it": lambda buffer, v, b: buffer[: v.shape[0]].copy_(b.rows),
+    "zeros in another view": lambda buffer, v, b: buffer[: v.shape[0]].zero_(),
+    "all of it": lambda buffer, v, b: buffer.copy_(b.rows[0]),
+    "constants all over": lambda buffer, v, b: buffer.fill_(0),
+    "numbers nobody knows": lambda buffer, v, b: buffer.random_(),
+    "the same in another order": lambda buffer, v, b: buffer.copy_(buffer.flip(0)),
+    "several at once": lambda buffer, v, b: torch._foreach_copy_([buffer], [b.rows[:1]]),
+    "a result": lambda buffer, v, b: torch.add(b.rows, 1, out=buffer[: v.shape[0]]),
+    "some behind a mask": lambda buffer, v, b: buffer.masked_fill_(buffer > 0, 0),
+    "arithmetic": lambda buffer, v, b: buffer.add_(1),
+}
+
+
+@pytest.mark.parametrize("bs", [5, 1])
+@pytest.mark.parametrize("name", BEHIND)
+def test_a_kept_view_forgets_what_its_memory_held_before_a_write(name: str, bs: int) -> None:
+    def reused(t: Trace, w: Worker, b: Batch) -> None:
+        buffer, view = _stored(t, b)
+        w.write(t.tensor("bs topk", torch.int64), view)
+        BEHIND[name](buffer, view, b)
+        w.read(view, None)
+
+    assert _findings(reused, bs=bs, padded_bs=6) == []
+
+
+def test_a_kept_view_counts_what_was_written_through_it_last() -> None:
+    def read(t: Trace, w: Worker, b: Batch) -> None:
+        buffer, view = _stored(t, b)
+        buffer.zero_()
+        view.copy_(b.lens)
+        view[b.rows > 0] = 0
+        w.read(view, None)
+
+    (said,) = _findings(read)
+    assert "got positions along max_context" in said
+
+
+# What leaves constants or laid out positions in all of `y`.
+LAID: dict[str, Callable[[torch.Tensor], object]] = {
+    "zeros": lambda y: y.zero_(),
+    "one number": lambda y: y.fill_(1),
+    "a slice of all": lambda y: y.__setitem__(slice(None), 1),
+    "copied zeros": lambda y: y.copy_(torch.zeros_like(y)),
+    "copied positions": lambda y: y.copy_(torch.arange(y.shape[0])),
+    "positions as a result": lambda y: torch.arange(y.shape[0], out=y),
+    "zeros as a result": lambda y: torch.zeros(y.shape, dtype=y.dtype, out=y),
+    "positions one further": lambda y: y.copy_(torch.arange(y.shape[0])).add_(1),
+    "several tensors at once": lambda y: torch._foreach_zero_([y]),
+    "several copies at once": lambda y: torch._foreach_copy_([y], [torch.zeros_like(y)]),
+}
+
+
+@pytest.mark.parametrize("part", [False, True])
+@pytest.mark.parametrize("name", LAID)
+def test_constants_written_over_all_values_may_count_anything(name: str, *, part: bool) -> None:
+    def dummy(t: Trace, w: Worker, b: Batch) -> None:
+        y = t.tensor("padded_bs", torch.int64)[: t.size("bs")] if part else b.lens
+        LAID[name](y)
+        w.read(y, None)
+        w.write(t.tensor("bs topk", torch.int64), y)
+
+    assert _findings(dummy, padded_bs=6) == []
+
+
+def test_a_part_of_a_memory_that_was_cleared_in_parts_may_be_constants() -> None:
+    def dummy(t: Trace, w: Worker, b: Batch) -> None:
+        size = t.size("bs")
+        buffer = t.tensor("padded_bs", torch.int64)
+        buffer[:size].zero_()
+        part = buffer[:size]
+        w.read(part, None)
+        w.write(t.tensor("bs topk", torch.int64), part)
+
+    assert _findings(dummy, padded_bs=6) == []
+
+
+def test_random_numbers_are_no_constants() -> None:
+    def drawn(t: Trace, w: Worker, b: Batch) -> None:
+        rows = torch.zeros_like(b.rows).random_()
+        w.read(rows, None)
+        w.write(t.tensor("bs topk", torch.int64), rows)
+
+    (said,) = _findings(drawn)
+    assert "got positions along req_rows" in said
+
+
+def test_the_bytes_of_values_are_other_numbers() -> None:
+    def halves(t: Trace, w: Worker, b: Batch) -> None:
+        w.read(b.lens.view(torch.int32)[::2].long(), None)
+        w.read(b.lens.view(torch.int32).clone().long()[: t.size("bs")], None)
+        w.read(b.lens.view(torch.float64).view(torch.int64), None)
+
+    assert _findings(halves) == []
+
+
 def test_a_sort_gives_positions_along_its_axis_where_that_is_a_table() -> None:
     def sorted_columns(t: Trace, w: Worker, b: Batch) -> None:
         w.read(t.tensor("bs max_context").argsort(-1)[:, 0], None)

@@ -66,6 +66,78 @@ ROOMY: dict[str, Run] = {
 }
 
 
+def _zeroed(y: Tensor) -> Tensor:
+    return y.zero_()
+
+
+# Values that the code has limited before a contract says what they count.
+LIMITED: dict[str, Callable[[Tensor], Tensor]] = {
+    "an upper limit": lambda y: y.clamp(max=0),
+    "an upper limit in place": lambda y: y.clamp_(max=0),
+    "the lesser": lambda y: torch.minimum(y, torch.zeros_like(y)),
+    "a remainder": lambda y: y % 1,
+    "a remainder of C": lambda y: y.fmod(1),
+    "a remainder in place": lambda y: y.remainder_(1),
+    "a quotient": lambda y: y // 1000,
+    "some bits": lambda y: y & 0,
+    "a choice": lambda y: torch.where(y > 0, 0, y),
+    "a mask": lambda y: y.masked_fill(y > 0, 0),
+    "a mask in place": lambda y: y.masked_fill_(y > 0, 0),
+    "zeros": _zeroed,
+    "a condition": lambda y: (y < 0).long(),
+    "which is the largest": lambda y: y[:, :, None].argmax(-1),
+    "numbers drawn": lambda y: torch.randint_like(y, 1),
+    "a move of what was limited": lambda y: (y % 1).clone().flip(0)[:] + 0,
+    "a copy of what was limited": lambda y: torch.empty_like(y).copy_(y % 1),
+    "a join of what was limited": lambda y: torch.cat([y % 1, y % 1])[: y.shape[0]],
+}
+# Values that may be any that the contract says there are.
+ANY: dict[str, Callable[[Tensor], Tensor]] = {
+    "a copy": lambda y: y.clone(),
+    "a copy into a buffer": lambda y: torch.zeros_like(y).copy_(y),
+    "another order": lambda y: y.flip(0),
+    "a sum": lambda y: torch.where(y[:, :, None] == y[:, None], y[:, None], 0).sum(2),
+    "one more": lambda y: y + 1,
+}
+
+
+def _again(change: Callable[[Tensor], Tensor], *, said: bool) -> list[str]:
+    with trace() as t:
+        worker, lens = Worker(t.dims), t.tensor("bs", torch.int64)
+        slots = t.tensor("bs topk", torch.int64)
+        if said:
+            worker.step(slots, lens)
+        changed = change(slots)
+        worker.step(changed, lens)
+        t.tensor("bs 1").gather(1, changed)
+    return [f"{one.code} {one.message}" for one in t.report().findings]
+
+
+@pytest.mark.parametrize("said", [False, True])
+@pytest.mark.parametrize("name", LIMITED)
+def test_values_limited_before_a_contract_need_not_have_the_last_place(
+    name: str, *, said: bool
+) -> None:
+    assert [one for one in _again(LIMITED[name], said=said) if "SHP307" in one] == []
+
+
+@pytest.mark.parametrize("said", [False, True])
+@pytest.mark.parametrize("name", ANY)
+def test_a_contract_says_again_what_other_values_count(name: str, *, said: bool) -> None:
+    found = _again(ANY[name], said=said)
+    assert len(found) == 1, found
+    assert "SHP307 positions along num_steps*topk+1 (argument slots of Worker.step)" in found[0]
+
+
+def test_positions_along_a_known_axis_are_held_to_that_axis_alone() -> None:
+    with trace() as t:
+        worker, lens = Worker(t.dims), t.tensor("bs", torch.int64)
+        order = t.tensor("bs topk").argsort(-1)
+        worker.step(order.clone(), lens)
+        t.tensor("bs topk").gather(1, order)
+    assert t.report().findings == ()
+
+
 @pytest.mark.parametrize("name", SHORT)
 def test_an_axis_with_fewer_places_is_found(name: str) -> None:
     found = _findings(SHORT[name])
