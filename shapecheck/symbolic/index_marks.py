@@ -86,7 +86,7 @@ class IndexMarks:
             return None
         part, key = _part(tensor), storage_key(tensor)[0]
         if part is not None and part.own:
-            return part.index if part.writes == self._writes[key] else None
+            return part.index if self._holds(part, key) else None
         return None if part is not None and key in self._patched else self._marks.get(key)
 
     def said(self, tensor: torch.Tensor) -> Index | None:
@@ -99,8 +99,7 @@ class IndexMarks:
         if tensor.layout is not torch.strided:
             return False
         part, key = _part(tensor), storage_key(tensor)[0]
-        own = part is not None and part.own and part.writes == self._writes[key]
-        return (own and part.laid_out) or key in self._plain
+        return key in self._plain or (part is not None and part.laid_out and self._holds(part, key))
 
     def is_limited(self, tensor: torch.Tensor) -> bool:
         """Whether the code may have limited the values; those of a contract may be any."""
@@ -137,7 +136,7 @@ class IndexMarks:
             self._marks[key] = index
             if key not in self._limited:
                 self._said.add(key)
-        elif (part.own and part.writes == self._writes[key]) or key not in self._patched:
+        elif self._holds(part, key) or key not in self._patched:
             part.index, part.own, part.laid_out = index, True, False
             part.writes = self._writes[key]
 
@@ -154,7 +153,7 @@ class IndexMarks:
         part, key = _part(tensor), self._hold(tensor)
         self._said.discard(key)
         self._limited.add(key)
-        if part is not None and part.writes == self._writes[key]:
+        if part is not None and self._holds(part, key):
             part.writes += 1
         self._writes[key] += 1
 
@@ -197,6 +196,9 @@ class IndexMarks:
             part = _Part() if above is None else replace(above)
         if part is not None:
             setattr(made, _PART, part)
+
+    def _holds(self, part: _Part, key: int) -> bool:
+        return part.own and part.writes == self._writes[key]
 
     def _is_now(self, key: int, index: Index | None, laid_out: bool, limited: bool) -> None:
         """All of a memory is this."""
