@@ -59,6 +59,8 @@ class _Part:
     own: bool = False
     laid_out: bool = False
     writes: int = 0
+    # Shows other numbers than its memory holds, made of the same bytes.
+    recast: bool = False
 
 
 @dataclass(slots=True)
@@ -155,6 +157,8 @@ class IndexMarks:
         self._limited.add(key)
         if part is not None and self._holds(part, key):
             part.writes += 1
+        if part is not None and part.recast:
+            self._marks.pop(key, None)
         self._writes[key] += 1
 
     def overwrite(
@@ -178,18 +182,19 @@ class IndexMarks:
         part.index, part.own, part.laid_out = None if laid_out else index, True, laid_out
         part.writes = self._writes[key]
         self._limited.add(key)
-        if laid_out:
+        if laid_out and not part.recast:
             self._patched.add(key)  # the rest is what it was
             return
         self._plain.discard(key)
-        if self._marks.get(key) != index:
+        if part.recast or self._marks.get(key) != index:
             self._marks.pop(key, None)
 
     def view(self, base: torch.Tensor, made: torch.Tensor, *, cut: bool) -> None:
         """`made` shows all of `base`, or a part, or other numbers made of its bytes."""
         above, key = _part(base), self._hold(base)
         if made.dtype != base.dtype:
-            part = _Part(own=True, laid_out=self.is_laid_out(base), writes=self._writes[key])
+            laid_out, writes = self.is_laid_out(base), self._writes[key]
+            part = _Part(own=True, laid_out=laid_out, writes=writes, recast=True)
         elif not cut:
             part = above  # None: all of the memory
         else:

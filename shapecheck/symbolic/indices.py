@@ -165,8 +165,10 @@ class Indices:
 
     def _is_limited(self, packet: object, args: Sequence[Any]) -> bool:
         """Whether what an operator makes may have its largest value from the code."""
-        if packet in SUMS or packet in EMPTY:
+        if packet in EMPTY:
             return False
+        if packet in SUMS:
+            return args[0].dtype not in INTEGERS  # a count of a mask is limited by its axis
         if packet not in UNLIMITED:
             return True
         values = tensors(args[:1] if packet in TAKES else args)

@@ -361,6 +361,24 @@ def test_the_bytes_of_values_are_other_numbers() -> None:
     assert _findings(halves) == []
 
 
+# How the bytes of lengths may be written as other numbers.
+RECAST: dict[str, Change] = {
+    "zeros": lambda y, b: y.zero_(),
+    "others": lambda y, b: y.copy_(y.flip(0)),
+    "some behind a mask": lambda y, b: y.masked_fill_(y > 0, 0),
+    "a part": lambda y, b: y[::2].zero_(),
+}
+
+
+@pytest.mark.parametrize("name", RECAST)
+def test_what_is_written_as_other_numbers_is_no_longer_what_it_was(name: str) -> None:
+    def written(t: Trace, w: Worker, b: Batch) -> None:
+        RECAST[name](b.lens.view(torch.int32), b)
+        w.read(b.lens, None)
+
+    assert _findings(written) == []
+
+
 def test_a_sort_gives_positions_along_its_axis_where_that_is_a_table() -> None:
     def sorted_columns(t: Trace, w: Worker, b: Batch) -> None:
         w.read(t.tensor("bs max_context").argsort(-1)[:, 0], None)

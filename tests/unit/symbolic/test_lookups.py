@@ -86,6 +86,7 @@ LIMITED: dict[str, Callable[[Tensor], Tensor]] = {
     "zeros": _zeroed,
     "a condition": lambda y: (y < 0).long(),
     "which is the largest": lambda y: y[:, :, None].argmax(-1),
+    "a count": lambda y: (y[:, :, None] == y[:, None]).sum(2),
     "numbers drawn": lambda y: torch.randint_like(y, 1),
     "a move of what was limited": lambda y: (y % 1).clone().flip(0)[:] + 0,
     "a copy of what was limited": lambda y: torch.empty_like(y).copy_(y % 1),
