@@ -18,22 +18,19 @@ import torch
 
 from shapecheck.dims.expr import Poly
 from shapecheck.symbolic.domains import Domains, Ids
+from shapecheck.symbolic.index_limits import is_constant, is_limit, is_limited, makes_limited
 from shapecheck.symbolic.index_marks import Index, IndexMarks, is_part
 from shapecheck.symbolic.index_operators import (
-    EMPTY,
     FILLED_WHOLE,
     FILLS,
     INTEGERS,
     ORDERED,
     SELECTS,
-    SUMS,
     TAKES,
     UNKNOWN,
-    UNLIMITED,
     WHOLE,
     is_cut,
     is_put,
-    upper_limit,
     value_put,
 )
 from shapecheck.symbolic.operands import tensors
@@ -107,7 +104,7 @@ class Indices:
         givers = given[:0] if packet in FILLED_WHOLE else given
         sources = frozenset[int]().union(*map(self._marks.sources, givers))
         counted = self._of_results(packet, args, kwargs, made)
-        limited = self._is_limited(packet, args)
+        limited = makes_limited(self._marks, packet, args)
         first = args[0] if args else None
         for one in into:
             if one is first:
@@ -146,38 +143,9 @@ class Indices:
         elif packet in SELECTS:
             operands = [*args, *(value for name, value in kwargs.items() if name != "out")]
             index = self._common(tensors(operands))
-        if index is not None and self._is_limit(packet, args, kwargs):
+        if index is not None and is_limit(self._marks, packet, args, kwargs):
             index = None
         return [index] * len(made)
-
-    def _is_limit(self, packet: object, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-        """Whether the operator leaves out values, or replaces them, because they are too large."""
-        limit = upper_limit(packet, args, kwargs)
-        if limit is not None:
-            return self._is_constant(limit) or self._is_constant(args[0])
-        value = value_put(packet, args, kwargs)
-        others = [one for one in tensors((args, kwargs)) if one is not value]
-        about = others[1:] if is_put(packet) else [one for one in others if _is_mask(one)]
-        kept = [one for one in tensors((args, kwargs)) if self.of(one) is not None]
-        return any(
-            self._marks.sources(one) & self._marks.sources(by) for one in kept for by in about
-        )
-
-    def _is_limited(self, packet: object, args: Sequence[Any]) -> bool:
-        """Whether what an operator makes may have its largest value from the code."""
-        if packet in EMPTY:
-            return False
-        if packet in SUMS:
-            return args[0].dtype not in INTEGERS  # a count of a mask is limited by its axis
-        if packet not in UNLIMITED:
-            return True
-        values = tensors(args[:1] if packet in TAKES else args)
-        return any(self._is_limited_tensor(one) for one in values)
-
-    def _is_limited_tensor(self, value: torch.Tensor) -> bool:
-        if self._marks.is_laid_out(value):
-            return False
-        return value.dtype not in INTEGERS or self._marks.is_limited(value)
 
     def _positions(
         self, packet: object, args: Sequence[Any], kwargs: Mapping[str, Any]
@@ -219,27 +187,23 @@ class Indices:
         """`into` holds what the operator wrote, beside what is left of it."""
         value = value_put(packet, args, kwargs)
         limits = list(tensors((args[1:], kwargs)))
+        constants = all(is_constant(self._marks, one) for one in limits)
         if packet in WHOLE:
-            plain = packet is _aten.zero_ or self._is_constant(value)
-            limited = not isinstance(value, torch.Tensor) or self._is_limited_tensor(value)
+            plain = packet is _aten.zero_ or is_constant(self._marks, value)
+            limited = not isinstance(value, torch.Tensor) or is_limited(self._marks, value)
             index = None if plain else self._common(tensors(value))
             self._marks.overwrite(into, index, laid_out=plain, limited=limited)
         elif laid_out and self._marks.is_laid_out(into):
             self._marks.overwrite(into, None, laid_out=True)
-        elif self._is_limit(packet, args, kwargs):
+        elif is_limit(self._marks, packet, args, kwargs):
             self._marks.overwrite(into, None)
-        elif self._is_constant(value) or (packet in FILLS and all(map(self._is_constant, limits))):
+        elif is_constant(self._marks, value) or (packet in FILLS and constants):
             self._marks.keep(into)
         elif value is not None or packet in FILLS:
             others = tensors(value) if value is not None else limits
             self._marks.overwrite(into, self._common([into, *others]))
         else:
             self._marks.overwrite(into, None)
-
-    def _is_constant(self, value: object) -> bool:
-        if isinstance(value, torch.Tensor):
-            return self._marks.is_laid_out(value)
-        return value is not None
 
     def _differ(self, found: Index, wanted: Index) -> bool:
         both = all(self._model(one) is not None for one in (found, wanted))
@@ -261,10 +225,6 @@ class Indices:
 
 def _is_any(tensor: torch.Tensor, others: Iterable[torch.Tensor]) -> bool:
     return any(tensor is other for other in others)
-
-
-def _is_mask(tensor: torch.Tensor) -> bool:
-    return tensor.dtype is torch.bool
 
 
 def _is_unknown(func: Operator) -> bool:
