@@ -15,7 +15,8 @@ from shapecheck.symbolic.expressions import Equation
 class Meeting:
     """Something an operation needed that the dimensions do not promise.
 
-    `broken` is the finding of a contract, when it was no operation but a crossing.
+    `broken` is the finding of a contract, when it was no operation but a crossing; `remedy` is what
+    to do, where it is not what the code's other findings say.
     """
 
     code: str
@@ -29,6 +30,7 @@ class Meeting:
     refused: bool = False
     tainted: bool = False
     may: bool = False
+    remedy: str = ""
     broken: Diagnostic | None = None
 
     def key(self) -> tuple[str, str, int, frozenset[str]]:

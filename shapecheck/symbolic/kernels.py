@@ -66,20 +66,42 @@ class Kernels:
             return
         if torch.Tag.nondeterministic_seeded in func.tags or operation.meetings:
             return
-        if func.overloadpacket.__name__ in _OF_VALUES or _counts_a_mask(func, args):
+        if func.overloadpacket.__name__ in _OF_VALUES:
             return
         operands = list(tensors((args, kwargs)))
         key = (func, tuple((one.dtype, one.dim()) for one in operands))
         if not operands or key in self._asked:
             return
         self._asked.add(key)
-        refused = refusal(func, args, kwargs, self._hint, result)
-        if refused is None:
+        filling = self._filling(func, args)
+        refused = refusal(func, filling or args, kwargs, self._hint, result)
+        if filling is not None:
+            pass  # its sizes fit: what is refused is so for a rank or a dtype
+        elif refused is None:
             refused = self._refuses_floats(func, args, kwargs, operands)
         elif not refusal(func, args, kwargs, _one_or_two, result):
             refused = None
         if refused:
             self._report(f"torch refuses these ranks or dtypes ({refused})", operands)
+
+    def _filling(self, func: Operator, args: Arguments) -> Arguments | None:
+        """The arguments of a write behind a mask with a value for each place of it, of the rank and
+        dtype that are written: how many there are neither zeros nor ones tell.
+        """
+        if func.overloadpacket.__name__ not in ("index_put", "index_put_", "_index_put_impl_"):
+            return None
+        table, index, value, *rest = args
+        masks = [one for one in tensors(index) if one.dtype is torch.bool]
+        if not masks:
+            return None
+        fitting: list[int] = []  # one number, where other indices count along
+        if len(index) == 1:
+            sizes, places = [self._hint(size) for size in table.shape], masks[0].dim()
+            fitting = [math.prod(sizes[:places]), *sizes[places:]]
+            missing = value.dim() - len(fitting)
+            fitting = [1] * missing + fitting if missing > 0 else fitting[-missing:]
+        with without_modes():
+            return (table, index, torch.ones(fitting, dtype=value.dtype), *rest)
 
     def _refuses_floats(
         self, func: Operator, args: Arguments, kwargs: Keywords, operands: list[torch.Tensor]
@@ -179,14 +201,6 @@ def refusal(
 
 def _one_or_two(size: int) -> int:
     return 1 if expression(size) == 1 else 2
-
-
-def _counts_a_mask(func: Operator, args: Arguments) -> bool:
-    """Whether it writes as many values as a mask has places, which neither zeros nor ones tell."""
-    if func.overloadpacket.__name__ not in ("index_put", "index_put_", "_index_put_impl_"):
-        return False
-    masks = any(one.dtype is torch.bool for one in tensors(args[1]))
-    return masks and args[2].dim() > 0
 
 
 def _is_torchs_own(func: Callable[..., object]) -> bool:

@@ -191,7 +191,7 @@ def _finding(meeting: Meeting, origins: Mapping[str, str]) -> Diagnostic:
     if meeting.broken is not None:
         said = (*meeting.broken.notes, *notes)
         return replace(meeting.broken, primary=meeting.site.span(), notes=said)
-    notes.append(Note(label="settle it", message=_REMEDIES[meeting.code]))
+    notes.append(Note(label="settle it", message=meeting.remedy or _REMEDIES[meeting.code]))
     return Diagnostic(
         code=meeting.code,
         name=NAMES[meeting.code],

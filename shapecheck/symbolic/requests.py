@@ -2,16 +2,17 @@
 
 A reduction over the axis of requests that keeps the axis gives one row; an elementwise operator
 spreads that row over the requests again without a word, and so do a softmax or a running sum along
-that axis of a tensor with further axes. All of them fit whatever the sizes are. Conditions do not
-count: what any request has is asked to lay out a batch. Nor do running sums of whole numbers, which
-are offsets, and one number for all axes, which is a scale. A sort is one way to a quantile.
+that axis of a tensor with further axes. All of them fit whatever the sizes are. Whole numbers
+and conditions are added up over requests to lay out a batch: they count where something is divided
+by them, and conditions and running sums of whole numbers never. One number for all axes is a scale.
+A sort is one way to a quantile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import torch
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from shapecheck.symbolic.recorder import Recorder
 
 _aten = torch.ops.aten
-# On a tensor: for each axis of one row, counted from the last, how many requests it stands for.
+# On a tensor: for each axis of one row, counted from the last, the requests that it stands for.
 _REDUCED = "_shapecheck_reduced"
 _REDUCTIONS = frozenset[object](
     {
@@ -38,7 +39,16 @@ _ALONG = frozenset[object](
         _aten.cumprod,
     }
 )  # fmt: skip
-Axes = Mapping[int, Expression]
+
+
+class _Row(NamedTuple):
+    """One row that stands for so many requests; `whole` when it came of whole numbers."""
+
+    requests: Expression
+    whole: bool
+
+
+Axes = Mapping[int, _Row]
 
 
 @dataclass(slots=True)
@@ -60,7 +70,8 @@ class Requests:
             for made in tensors(result) if reduced else ():
                 setattr(made, _REDUCED, reduced)
         elif torch.Tag.pointwise in func.tags:
-            self._spread(list(tensors((args, kwargs))), result)
+            divides = packet is _aten.div and "rounding_mode" not in kwargs
+            self._spread(list(tensors((args, kwargs))), result, divides=divides)
 
     def _along(self, tensor: torch.Tensor, axis: object) -> None:
         if tensor.dim() > 1 and tensor.dtype.is_floating_point:
@@ -76,22 +87,26 @@ class Requests:
         if whole or tensor.dtype is torch.bool:
             return {}
         sizes = ((axis, self._requests(tensor, axis)) for axis in axes)
-        return {axis: size for axis, size in sizes if size is not None}
+        whole_numbers = not tensor.dtype.is_floating_point
+        return {axis: _Row(size, whole_numbers) for axis, size in sizes if size is not None}
 
-    def _spread(self, operands: list[torch.Tensor], result: object) -> None:
-        marked = dict(self._marks(operands))
-        if not marked:
-            return
-        for axis, size in marked.items():
-            for one in operands:
-                if one.dim() >= -axis and expression(one.shape[axis]) == size:
-                    self._report("one row for all requests is spread over the requests", size)
-                    return
-        for made in tensors(result):
-            setattr(made, _REDUCED, marked)
+    def _spread(self, operands: list[torch.Tensor], result: object, *, divides: bool) -> None:
+        left: dict[int, _Row] = {}
+        for axis, row in self._marks(operands):
+            spread = any(
+                one.dim() >= -axis and expression(one.shape[axis]) == row.requests
+                for one in operands
+            )
+            if not spread:
+                left[axis] = row
+            elif divides or not row.whole:
+                self._report("one row for all requests is spread over the requests", row.requests)
+                return
+        for made in tensors(result) if left else ():
+            setattr(made, _REDUCED, left)
 
     @staticmethod
-    def _marks(operands: list[torch.Tensor]) -> Iterator[tuple[int, Expression]]:
+    def _marks(operands: list[torch.Tensor]) -> Iterator[tuple[int, _Row]]:
         for one in operands:
             marks: Axes = getattr(one, _REDUCED, {})
             yield from marks.items()
@@ -122,6 +137,7 @@ class Requests:
                 operation=text,
                 origins=origins,
                 may=True,
+                remedy="reduce each request by itself, or all axes to one number",
             )
         )
 

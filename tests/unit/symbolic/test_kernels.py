@@ -107,7 +107,29 @@ def _behind_a_mask(t: Trace) -> None:
     lens[rows > 0] = rows[rows > 0]
 
 
+def _written_behind_a_mask(t: Trace, values: Tensor) -> None:
+    rows = t.tensor("bs")
+    rows[rows > 0] = values
+
+
+@pytest.mark.parametrize("kind", ["another dtype", "a rank too many"])
+def test_what_no_mask_takes_is_found(kind: str) -> None:
+    values: dict[str, Run] = {
+        "another dtype": lambda t: t.tensor("bs").bfloat16(),
+        "a rank too many": lambda t: t.tensor("bs topk"),
+    }
+    report = _traced(lambda t: _written_behind_a_mask(t, values[kind](t)))
+    assert [finding.code for finding in report.findings] == ["SHP203"]
+
+
+def _behind_a_mask_and_more(t: Trace) -> None:
+    table, rows = t.tensor("bs topk num_steps"), t.tensor("bs")
+    table[rows > 0, 0] = table[rows > 0, 1]
+    table[table[:, :, 0] > 0] = t.tensor("num_steps")
+
+
 VALUES: dict[str, Run] = {
+    "values behind a mask and an index": _behind_a_mask_and_more,
     "values behind a mask": _behind_a_mask,
     "counts that add up": _repeated,
     "segments that add up": _segments,

@@ -45,6 +45,25 @@ MIXED: dict[str, Run] = {
 }
 
 
+def _longest(t: Trace) -> object:
+    """How far each row is from the longest of all."""
+    lens = t.tensor("bs topk", torch.int64)
+    longest = lens.amax(0, keepdim=True)
+    return torch.where(lens < longest, lens, longest) - longest
+
+
+def _slots_of_experts(t: Trace) -> object:
+    """Where each token goes when those of one expert lie side by side."""
+    chosen = t.tensor("bs num_aux", torch.int64)
+    counts = chosen.sum(0, keepdim=True)
+    return ((chosen.cumsum(0) - 1 + counts.cumsum(1) - counts) * chosen).sum(1)
+
+
+def _pages(t: Trace) -> object:
+    pages = t.tensor("bs topk", torch.int64)
+    return pages // (pages.sum(0, keepdim=True) + 1)
+
+
 def _columns(t: Trace) -> object:
     """The columns that any request uses."""
     used = t.tensor("bs topk", torch.bool)
@@ -75,6 +94,9 @@ APART: dict[str, Run] = {
     "a sum of each row": lambda t: _normalised(t, 1),
     "a sum of whole numbers of each row": lambda t: _left(t, 1),
     "columns that any row uses": _columns,
+    "whole numbers against the largest": _longest,
+    "slots of experts side by side": _slots_of_experts,
+    "a quotient of whole numbers": _pages,
     "a condition about each row": lambda t: _guarded(t, -1),
     "a softmax of each row": lambda t: t.tensor("bs target_vocab").softmax(-1),
     "offsets of ragged rows": lambda t: t.tensor("bs", torch.int64).cumsum(0),
