@@ -111,7 +111,7 @@ class Bucket(Generic[Live, Out]):
 class Runner(Generic[Live, Out]):
     """Chooses the smallest bucket that holds the batch; no requests run in the smallest one.
 
-    Raises SizeError when the batch is larger than every bucket.
+    The buckets come by size, the smallest first. Raises SizeError when no bucket holds the batch.
     """
 
     def __init__(self, buckets: list[Bucket[Live, Out]]) -> None:
