@@ -18,8 +18,9 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 _STDLIB = tuple(
     {os.path.realpath(sysconfig.get_paths()[key]) + os.sep for key in ("stdlib", "platstdlib")}
 )
-# Third-party code below the traced code: it asks on behalf of the line that called it.
-_BELOW = ("torch", "sympy", "jaxtyping", "beartype", "hypothesis", "_pytest", "pluggy")
+# Third-party code below the traced code, which asks on behalf of the line that called it, and what
+# runs this tool.
+_BELOW = ("torch", "sympy", "jaxtyping", "beartype", "hypothesis", "_pytest", "pluggy", "click")
 # The user's own code inside this distribution.
 _OURS_TO_TRACE = (str(_PACKAGE / "demo") + os.sep,)
 _COMPARING = ("COMPARE_OP", "POP_JUMP", "JUMP_IF", "UNARY_NOT", "CONTAINS_OP", "IS_OP", "TO_BOOL")

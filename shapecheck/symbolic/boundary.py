@@ -105,8 +105,11 @@ class Boundary:
         key = (diagnostic.code, names or frozenset({diagnostic.message}))
         if key not in self._said:
             self._said.add(key)
-            notes = diagnostic.notes + ((self.place,) if self.place is not None else ())
-            self.recorder.cross(replace(diagnostic, notes=notes), tensor, names)
+            if self.place is not None:
+                # The place of the finding too, when no line of traced code called.
+                notes = (*diagnostic.notes, self.place)
+                diagnostic = replace(diagnostic, notes=notes, primary=self.place.span)
+            self.recorder.cross(diagnostic, tensor, names)
 
     # -- opening -----------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from shapecheck.diagnostics import Certainty, Diagnostic, DimPair, Note, Severit
 from shapecheck.diagnostics.codes import NAMES
 from shapecheck.diagnostics.full import render_full
 from shapecheck.diagnostics.json import render_json
+from shapecheck.symbolic.attribution import NOWHERE
 from shapecheck.symbolic.evidence import Comparison, Evidence, Meeting, Relation
 from shapecheck.symbolic.guards import Guard, guard_at
 from shapecheck.symbolic.parties import MODELS
@@ -190,7 +191,8 @@ def _finding(meeting: Meeting, origins: Mapping[str, str]) -> Diagnostic:
     ]
     if meeting.broken is not None:
         said = (*meeting.broken.notes, *notes)
-        return replace(meeting.broken, primary=meeting.site.span(), notes=said)
+        place = meeting.broken.primary if meeting.site is NOWHERE else meeting.site.span()
+        return replace(meeting.broken, primary=place, notes=said)
     notes.append(Note(label="settle it", message=meeting.remedy or _REMEDIES[meeting.code]))
     return Diagnostic(
         code=meeting.code,

@@ -66,7 +66,9 @@ class Requests:
         if packet in _ALONG:
             self._along(args[0], axis)
         elif packet in _REDUCTIONS:
-            reduced = self._reduced(args[0], axis) if keeps is True and axis is not None else None
+            reduced = (
+                self._reduced(args[0], axis, keeps=keeps is True) if axis is not None else None
+            )
             for made in tensors(result) if reduced else ():
                 setattr(made, _REDUCED, reduced)
         elif torch.Tag.pointwise in func.tags:
@@ -79,13 +81,15 @@ class Requests:
             if size is not None:
                 self._report("runs along the requests of a batch", size)
 
-    def _reduced(self, tensor: torch.Tensor, given: object) -> Axes:
+    def _reduced(self, tensor: torch.Tensor, given: object, *, keeps: bool) -> Axes:
         rank = tensor.dim()
         given_axes = cast("list[int]", given if isinstance(given, list) else [given])
         axes = {axis % rank - rank for axis in given_axes} if rank else set[int]()
         whole = all(axis in axes or expression(tensor.shape[axis]) == 1 for axis in range(-rank, 0))
         if whole or tensor.dtype is torch.bool:
             return {}
+        if not keeps and (axes != {-rank} or not tensor.dtype.is_floating_point):
+            return {}  # axes that are gone come back as the first ones
         sizes = ((axis, self._requests(tensor, axis)) for axis in axes)
         whole_numbers = not tensor.dtype.is_floating_point
         return {axis: _Row(size, whole_numbers) for axis, size in sizes if size is not None}

@@ -99,6 +99,10 @@ class Trace:
 
     def dtype(self, model: Model) -> torch.dtype:
         """The dtype that stands for a model's compute dtype in this trace."""
+        if model not in ("target", "draft"):
+            raise ShapecheckError(
+                f"dtype {model!r} is no model's; write 'target', 'draft' or a torch dtype"
+            )
         return TARGET_DTYPE if model == "target" else self._draft_dtype
 
     def tensor(

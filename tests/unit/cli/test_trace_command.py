@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from textwrap import dedent
 
@@ -70,6 +72,11 @@ SUBJECT = """
 
     def one_by_one(t):
         yield clean(t)
+
+    @contract
+    def passed_on(a: Float[Tensor, "bs draft_hidden"], b: Float[Tensor, "bs target_hidden"],
+                  dims: Dims) -> Float[Tensor, "bs draft_hidden"]:
+        return b
 
     unsigned = dict
 """
@@ -254,6 +261,18 @@ def test_a_contract_at_level_off_is_held(run):
     (finding,) = json.loads(out)["findings"]
     assert code == 1
     assert finding["crossing"] == {"where": "add", "field": "argument b", "phase": "add"}
+
+
+def test_a_contract_that_no_traced_line_calls_is_found_where_it_stands(tmp_path):
+    (tmp_path / "subjects.py").write_text(dedent(SUBJECT), encoding="utf-8")
+    command = [sys.executable, "-m", "shapecheck", "trace", "subjects:passed_on"]
+    done = subprocess.run(
+        [*command, "--output-format", "concise"], cwd=tmp_path, capture_output=True, text=True
+    )
+    lines = dedent(SUBJECT).splitlines()
+    stands = next(number for number, line in enumerate(lines, start=1) if "passed_on" in line)
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.startswith(f"subjects.py:{stands - 1}:1 SHP201 passed_on, return")
 
 
 def _place(location):

@@ -36,7 +36,13 @@ def _guarded(t: Trace, axis: int) -> object:
     return torch.where(nothing, 0.0, law)
 
 
+def _centred(t: Trace) -> object:
+    hidden = t.tensor("bs target_hidden")
+    return hidden - hidden.mean(0)
+
+
 MIXED: dict[str, Run] = {
+    "a mean whose axis is gone": _centred,
     "a sum spread over the rows": lambda t: _normalised(t, 0),
     "a sum of whole numbers": lambda t: _left(t, 0),
     "a condition about all rows": lambda t: _guarded(t, 0),
@@ -112,6 +118,9 @@ APART: dict[str, Run] = {
     ).cumsum(0),
     "a quantile of rows": lambda t: t.tensor("bs topk").sort(0).values.median(),
     "a pad on the left": _left_pad,
+    "a mean over requests for other rows": lambda t: (
+        t.tensor("num_aux target_hidden") - t.tensor("bs target_hidden").mean(0)
+    ),
     "one scale for the tensor": _scaled,
     "a share of all": _share,
     "rows against rows": _pairs,
