@@ -10,7 +10,7 @@ from shapecheck.dims.expr import Poly
 from shapecheck.rules.base import Verdicts
 from shapecheck.rules.chain import chain, conditions, handed_over, origin, place, reasons
 from shapecheck.static.contracts.promise import Case
-from shapecheck.static.counts import rows_conflict, units_of
+from shapecheck.static.counts import one_batch, rows_conflict, units_of
 from shapecheck.static.facts import Facts, Handover
 from shapecheck.static.guards import single_branch
 from shapecheck.static.symbols import SizePoly, owner_conflict
@@ -191,7 +191,7 @@ def _conflict(mine: Axis, theirs: SizePoly | None, single: bool) -> str:
     value = mine.poly.as_int()
     if value is not None and value > 0 and _exceeds(theirs, value):
         return ROWS
-    return ROWS if rows_conflict(mine.poly, theirs, single_branch=single) else ""
+    return ROWS if rows_conflict(one_batch(mine.poly), theirs, single_branch=single) else ""
 
 
 def _exceeds(poly: SizePoly, value: int) -> bool:

@@ -17,6 +17,7 @@ name and a plain token count equal everything: they never conflict.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 from shapecheck.dims.expr import Poly
@@ -158,6 +159,16 @@ def rows_conflict(left: SizePoly, right: SizePoly, *, single_branch: bool = Fals
     if one is None or other is None or not one.symbols() or not other.symbols():
         return False
     return one != other and _degree(one) == _degree(other) is not None
+
+
+def one_batch(poly: SizePoly) -> SizePoly:
+    """The rows of one batch where several of them lie side by side: `2*bs` is a count of requests
+    too, since two batches in hand have their sizes under one name.
+    """
+    if _degree(units_of(poly) or poly) != 1:
+        return poly
+    factor = math.gcd(*(coefficient for _, coefficient in poly.terms))
+    return poly.divide(Poly.constant(factor)) or poly
 
 
 def _degree(poly: SizePoly) -> int | None:
