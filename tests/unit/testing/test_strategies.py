@@ -17,7 +17,7 @@ from shapecheck import Dims, carrier, contract, dtype, enable, ids, indexes
 from shapecheck.errors import ContractTextError, ShapecheckError, ShapeContractError
 from shapecheck.machine import ContractMachine
 from shapecheck.strategies import arguments, carriers, pairs, rows
-from shapecheck.testing import distinct_dims
+from shapecheck.testing import distinct_dims, make
 
 WIDER = distinct_dims().wider
 FEW = settings(
@@ -186,6 +186,36 @@ def test_a_machine_drives_every_phase():
 
     run_state_machine_as_test(machine(Watching), settings=FEW)
     assert {("step", 0), ("step", 1)} <= seen
+
+
+@carrier
+@dataclass(slots=True)
+class Rows:
+    hidden_states: Float[Tensor, "bs draft_hidden"]
+    lens: Int64[Tensor, "bs"]
+
+
+class Resized:
+    """Its idle state has no rows, whatever was there before."""
+
+    def __init__(self, dims: Dims) -> None:
+        self.dims = dims
+
+    @contract(phase="idle")
+    def idle(self) -> Rows:
+        return make(Rows, self.dims, bs=0)
+
+    @contract
+    def step(self, state: Rows, lens: Int64[Tensor, "bs"]) -> Rows:
+        return state
+
+
+def test_a_machine_hands_on_as_many_rows_as_were_returned():
+    undo = enable(Resized, level="strict")
+    try:
+        run_state_machine_as_test(machine(Resized), settings=FEW)
+    finally:
+        undo()
 
 
 def test_a_machine_reaches_the_idle_path():
