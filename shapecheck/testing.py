@@ -98,6 +98,11 @@ def make_arguments(
             f"make_arguments({getattr(function, '__qualname__', function)!r}): it has no "
             "@contract; decorate it, or build its arguments by hand"
         )
+    _refuse_sizes({"bs": bs, **sizes})
+    strange = sorted(set(given or {}) - set(contract.signature.parameters))
+    if strange:
+        where = f"make_arguments({contract.where})"
+        raise ShapecheckError(f"{where}: no parameter is called {strange[0]}; correct the name")
     maker = _Maker(
         dims=dims,
         sizes={"bs": bs, **sizes},

@@ -23,10 +23,10 @@ from jaxtyping import (
 )
 from torch import Tensor
 
-from shapecheck import Dims, ShapecheckError, carrier, dtype, ids, indexes, phase
+from shapecheck import Dims, ShapecheckError, carrier, contract, dtype, ids, indexes, phase
 from shapecheck.dims import Owner, Size
 from shapecheck.dims.vocabulary import _BUILT_IN
-from shapecheck.testing import distinct_dims, make
+from shapecheck.testing import distinct_dims, make, make_arguments
 
 
 @carrier
@@ -211,3 +211,14 @@ def test_an_init_var_comes_from_fields(dims: Dims) -> None:
     assert make(Late, dims, fields={"count": 4}).rows.shape == (3,)
     with pytest.raises(ShapecheckError, match=r"no blank value for Late\.count; give fields="):
         make(Late, dims)
+
+
+@contract
+def _paired(rows: Int64[Tensor, "bs"], lens: Int64[Tensor, "bs"]) -> None: ...
+
+
+def test_names_that_a_function_does_not_have_are_refused(dims: Dims) -> None:
+    with pytest.raises(ShapecheckError, match="no parameter is called row; correct"):
+        make_arguments(_paired, dims, given={"row": 1})
+    with pytest.raises(ShapecheckError, match="nosuch is no name of the vocabulary"):
+        make_arguments(_paired, dims, nosuch=3)
