@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, cast
 import sympy
 import torch
 
+from shapecheck.dims.expr import Poly
 from shapecheck.symbolic.evidence import Meeting
 from shapecheck.symbolic.expressions import Expression
 from shapecheck.symbolic.index_marks import Index
@@ -68,7 +69,9 @@ class Lookups:
             value, batch = found
             text = f"an index reaches {self._text(value)} in an axis of {axis}"
             self._report("SHP401", f"{text} in a batch{batch}" if batch else text, value, large)
-        elif said is not None and not self._reaches(index) and self._is_longer(said, index, large):
+        elif said is None or self._reaches(index) or self._is_empty(index):
+            return
+        elif self._is_longer(said, large) or self._is_another_table(said, large):
             text = f"{said} ({said.where}) look up an axis of {axis}"
             self._report("SHP307", text, said.size, large)
 
@@ -118,7 +121,7 @@ class Lookups:
         self._compared[rows] = len(compared)
         return self._same_code[rows]
 
-    def _is_longer(self, said: Index, index: torch.Tensor, large: Expression) -> bool:
+    def _is_longer(self, said: Index, large: Expression) -> bool:
         # Of two axes that are not related either may be the longer, and a number may be any size.
         names = large.free_symbols
         related = large == 1 or (names and names <= said.size.free_symbols)
@@ -126,8 +129,18 @@ class Lookups:
             return False
         known = self._known()
         there, axis = _number(said.size, known), _number(large, known)
-        empty = any(_number(size, known) == 0 for size in sizes_of(index))
-        return not empty and there is not None and axis is not None and there > axis
+        return there is not None and axis is not None and there > axis
+
+    def _is_another_table(self, said: Index, large: Expression) -> bool:
+        name = self.recorder.single_name(large)
+        if name is None or not said.is_table:
+            return False
+        axis = Index(Poly.symbol(name), large, said.where)
+        return axis.is_table and axis.axis != said.axis
+
+    def _is_empty(self, index: torch.Tensor) -> bool:
+        known = self._known()
+        return any(_number(size, known) == 0 for size in sizes_of(index))
 
     def _reaches(self, index: torch.Tensor) -> bool:
         # Zeros are among positions of any number.

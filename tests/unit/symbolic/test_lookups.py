@@ -154,3 +154,34 @@ def test_an_axis_that_may_have_them_is_clean(name: str) -> None:
 
 def test_no_requests_look_nothing_up() -> None:
     assert _findings(SHORT["one place"], bs=0) == []
+
+
+Lens = Annotated[Int64[Tensor, "bs"], indexes("max_context")]
+
+
+class Table:
+    def __init__(self, dims: Dims) -> None:
+        self.dims = dims
+
+    @contract
+    def read(
+        self, lens: Lens, rows: Annotated[Int64[Tensor, "bs"], indexes("req_rows")]
+    ) -> None: ...
+
+
+TABLES: dict[str, tuple[str, list[str]]] = {
+    "its own table": ("max_context", []),
+    "rows of another table": ("req_rows", ["SHP307"]),
+    "slots of a pool": ("num_slots", ["SHP307"]),
+    "a table of the model": ("target_vocab", []),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_positions_of_one_table_are_none_of_another(name: str) -> None:
+    axis, codes = TABLES[name]
+    with trace() as t:
+        lens, rows = (t.tensor("bs", torch.int64) for _ in range(2))
+        Table(t.dims).read(lens, rows)
+        t.tensor(f"{axis} topk")[lens]
+    assert [one.code for one in t.report().findings] == codes
