@@ -14,7 +14,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-import engine.carriers as carriers
 from engine.carriers import VerifyRows
 from engine.config import EngineConfig
 from engine.engine import Engine
@@ -117,7 +116,7 @@ def idle_state_with_the_targets_width(run: Injection) -> None:
         run.made += 1
         return right(*(64 if size == width else size for size in sizes), **options)
 
-    run.patches.set(carriers.torch, "zeros", zeros)
+    run.patches.set(torch, "zeros", zeros)
     llm.engine.scheduler.step.proposer.idle()
 
 
@@ -131,7 +130,7 @@ def idle_state_with_another_dtype(run: Injection) -> None:
             options["dtype"] = torch.int32
         return right(*sizes, **options)
 
-    run.patches.set(carriers.torch, "zeros", zeros)
+    run.patches.set(torch, "zeros", zeros)
     llm.engine.scheduler.step.proposer.idle()
 
 
