@@ -14,7 +14,9 @@ class ShapecheckError(ValueError):
 
 
 class ContractTextError(ShapecheckError):
-    """A contract is malformed (SHP1xx): raised at decoration, never at a call."""
+    """A contract is malformed (SHP1xx): raised at decoration, or at the first call where that hangs
+    on names or a class that were not complete.
+    """
 
 
 class ShapeContractError(ShapecheckError, TypeError):
