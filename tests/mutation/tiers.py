@@ -85,7 +85,7 @@ def trace(root: Path, names: list[str] | None = None) -> dict[str, object]:
         if report.findings:
             said = [f"{one.code} {one.message}" for one in report.findings]
             return {"found": [one.replace(f"{root}/", "") for one in said], "in": name}
-        stopped = stopped or report.stopped or ""
+        stopped = stopped or (report.stopped or "").replace(f"{root}/", "")
     return {"found": [], "stopped": stopped}
 
 
