@@ -21,6 +21,7 @@ from shapecheck.symbolic.operands import leaves, sizes, tensors
 from shapecheck.symbolic.recorder import Recorder
 from shapecheck.symbolic.repeats import Repeats
 from shapecheck.symbolic.requests import Requests
+from shapecheck.symbolic.reshapes import check_reshape
 from shapecheck.symbolic.shape_env import Operator, is_composite, is_kernel
 from shapecheck.symbolic.stub import Stub, stub_name
 
@@ -117,6 +118,7 @@ class OperatorMode(TorchDispatchMode):
             self._indices.follow(func, args, kwargs, result)
             self._bounds.follow(func, args, kwargs, result)
             self._requests.follow(func, args, kwargs, result)
+            check_reshape(func, args, result, self._recorder)
             follow_promotion(func, args, kwargs, result, self._recorder)
             return result
 

@@ -1,0 +1,66 @@
+"""Reshapes: axes that lie side by side may be merged and split, not taken in another order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from shapecheck.symbolic import Trace, trace
+
+Run = Callable[[Trace], object]
+
+
+def _codes(run: Run) -> list[str]:
+    with trace(hints={"bs": 7}) as t:  # with equal numbers torch takes the axes as they were
+        run(t)
+    return [finding.code for finding in t.report().findings]
+
+
+def _attended(t: Trace, *, swapped: bool) -> object:
+    """Heads before rows, as attention has them, and back to rows of tokens."""
+    mixed = t.tensor("bs target_heads num_draft_tokens target_head_dim")
+    mixed = mixed.transpose(1, 2) if swapped else mixed
+    return mixed.reshape(
+        t.size("bs*num_draft_tokens"), t.size("target_heads"), t.size("target_head_dim")
+    )
+
+
+TORN: dict[str, Run] = {
+    "heads and rows": lambda t: _attended(t, swapped=False),
+    "two axes": lambda t: t.tensor("bs topk").view(t.size("topk"), t.size("bs")),
+    "in the middle of others": lambda t: t.tensor("bs topk num_steps draft_hidden").reshape(
+        t.size("bs"), t.size("num_steps"), t.size("topk"), -1
+    ),
+    "beside a number": lambda t: t.tensor("bs 4 topk").view(t.size("bs*topk"), 4),
+}
+
+WHOLE: dict[str, Run] = {
+    "permuted first": lambda t: _attended(t, swapped=True),
+    "merged": lambda t: t.tensor("bs topk draft_hidden").flatten(0, 1),
+    "split": lambda t: t.tensor("bs*topk draft_hidden").view(
+        t.size("bs"), t.size("topk"), t.size("draft_hidden")
+    ),
+    "merged and split": lambda t: t.tensor("bs topk target_heads*target_head_dim").view(
+        t.size("bs*topk"), t.size("target_heads"), t.size("target_head_dim")
+    ),
+    "one axis of one place": lambda t: t.tensor("bs 1 topk").view(1, t.size("bs"), t.size("topk")),
+    "halves of a width": lambda t: t.tensor("tokens 2").view(2, t.size("tokens")),
+    "pages": lambda t: t.tensor("bs*topk num_steps").view(t.size("bs"), t.size("topk*num_steps")),
+    "bytes": lambda t: t.tensor("bs topk").view(torch.int32),
+    "all in one": lambda t: t.tensor("bs topk").view(-1),
+    "one place each": lambda t: (
+        t.tensor("bs topk").unsqueeze(1).view(t.size("bs"), t.size("topk"), 1)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TORN)
+def test_axes_in_another_order_are_found(name: str) -> None:
+    assert _codes(TORN[name]) == ["SHP303"]
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_axes_that_lie_side_by_side_are_clean(name: str) -> None:
+    assert _codes(WHOLE[name]) == []
