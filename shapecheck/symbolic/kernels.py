@@ -19,7 +19,7 @@ from torch.overrides import (
 
 from shapecheck.symbolic.evidence import Meeting
 from shapecheck.symbolic.operands import leaves, tensors
-from shapecheck.symbolic.shape_env import Operator, expression, is_refusal, without_modes
+from shapecheck.symbolic.shape_env import Operator, expression, is_refusal, sizes_of, without_modes
 
 if TYPE_CHECKING:
     from shapecheck.symbolic.recorder import Recorder
@@ -72,8 +72,10 @@ class Kernels:
         key = (func, tuple((one.dtype, one.dim()) for one in operands))
         if not operands or key in self._asked:
             return
-        self._asked.add(key)
         filling = self._filling(func, args)
+        if any(map(self._depends_on_data, tensors((filling or args, kwargs)))):
+            return  # whether its sizes fit no number made up here can tell
+        self._asked.add(key)
         refused = refusal(func, filling or args, kwargs, self._hint, result)
         if filling is not None:
             pass  # its sizes fit: what is refused is so for a rank or a dtype
@@ -83,6 +85,10 @@ class Kernels:
             refused = None
         if refused:
             self._report(f"torch refuses these ranks or dtypes ({refused})", operands)
+
+    def _depends_on_data(self, tensor: torch.Tensor) -> bool:
+        symbols = {one for size in sizes_of(tensor) for one in size.free_symbols}
+        return not symbols <= set(self.recorder.judge.names)
 
     def _filling(self, func: Operator, args: Arguments) -> Arguments | None:
         """The arguments of a write behind a mask with a value for each place of it, of the rank and
