@@ -76,7 +76,7 @@ class Counted:
         if size is None:
             return
         where = f"{held.path} of {names.where}"
-        wanted = Index(axis, size.expr, where)
+        wanted = Index(axis, size.expr, where, pad=spec.pad)
         other = self.indices.another(wanted, tensor, self.domains)
         if other is not None:
             self._refuse_index(held, wanted, f"got {other}", tensor, names, other)

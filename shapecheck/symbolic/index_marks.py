@@ -20,12 +20,16 @@ _PART = "_shapecheck_indexed_part"
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """Positions along an axis of this size, which `where` calls `axis`: a contract, or a sort."""
+    """Positions along an axis of this size, which `where` calls `axis`: a contract, or a sort.
+
+    Where a contract gives them a `pad`, some may be that instead.
+    """
 
     axis: Axis
     size: Expression
     where: str
     by_contract: bool = True
+    pad: int | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return f"positions along {self.axis}"

@@ -74,6 +74,9 @@ class Lookups:
         elif self._is_longer(said, large) or self._is_another_table(said, large):
             text = f"{said} ({said.where}) look up an axis of {axis}"
             self._report("SHP307", text, said.size, large)
+        elif said.pad is not None and not wraps:
+            text = f"the pad {said.pad} among {said} ({said.where}) looks up an axis of {axis}"
+            self._report("SHP307", text, said.size, large)
 
     def beyond(
         self, index: torch.Tensor, large: Expression, *, wraps: bool = False, pad: int | None = None

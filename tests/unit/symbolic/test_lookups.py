@@ -185,3 +185,34 @@ def test_positions_of_one_table_are_none_of_another(name: str) -> None:
         Table(t.dims).read(lens, rows)
         t.tensor(f"{axis} topk")[lens]
     assert [one.code for one in t.report().findings] == codes
+
+
+class Tree:
+    def __init__(self, dims: Dims) -> None:
+        self.dims = dims
+
+    @contract
+    def read(
+        self,
+        child: Annotated[Int64[Tensor, "bs topk"], indexes("topk", pad=-1)],
+        lens: Int64[Tensor, "bs"],
+    ) -> None: ...
+
+
+PADS: dict[str, tuple[Run, list[str]]] = {
+    "as it is": (lambda t, child: t.tensor("bs topk").gather(1, child), ["SHP307"]),
+    "clamped": (lambda t, child: t.tensor("bs topk").gather(1, child.clamp(min=0)), []),
+    "replaced": (lambda t, child: t.tensor("bs topk").gather(1, child.where(child >= 0, 0)), []),
+    "as the last of all": (lambda t, child: t.tensor("topk target_hidden")[child], []),
+    "only those that are none": (lambda t, child: t.tensor("topk")[child[child >= 0]], []),
+}
+
+
+@pytest.mark.parametrize("name", PADS)
+def test_a_pad_looks_nothing_up(name: str) -> None:
+    run, codes = PADS[name]
+    with trace() as t:
+        child = t.tensor("bs topk", torch.int64)
+        Tree(t.dims).read(child, t.tensor("bs", torch.int64))
+        run(t, child)
+    assert [one.code for one in t.report().findings] == codes
