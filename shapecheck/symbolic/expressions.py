@@ -17,6 +17,8 @@ import sympy
 # A sympy size, relation or truth value: sympy's own classes are untyped.
 Expression: TypeAlias = Any
 
+_REMAINDERS = ("Mod", "PythonMod")
+_PARTS = (*_REMAINDERS, "FloorDiv", "CleanDiv")
 _TRIALS = 6
 _LARGEST = 10_000
 
@@ -130,6 +132,10 @@ class Judge:
         """What is left of `left == right`; None when it always holds or depends on data."""
         merged = self.merged
         left, right = (_plain(side.xreplace(merged)) for side in (left, right))
+        if right.is_zero and type(left).__name__ in _REMAINDERS:
+            left = _shortened(left)
+            if not left.free_symbols or not left.args[1].free_symbols:
+                return None  # a number divides: no two sizes met
         both = left.free_symbols | right.free_symbols
         if not both or not all(symbol in self.names for symbol in both):
             return None
@@ -186,11 +192,31 @@ def _plain(expr: Expression) -> Expression:
     return expr.xreplace(replaced) if replaced else expr
 
 
+def _shortened(remainder: Expression) -> Expression:
+    """The remainder without the factors that both sides have: it is 0 when that is."""
+    value, by = remainder.args
+    if not (value.is_polynomial() and by.is_polynomial()):
+        return remainder
+    common = sympy.gcd(value, by)
+    return remainder.func(sympy.cancel(value / common), sympy.cancel(by / common))
+
+
 def _has_literal(*sides: Expression) -> bool:
     return any(abs(int(number)) > 1 for side in sides for number in side.atoms(sympy.Integer))
 
 
 def _without_common(left: Expression, right: Expression) -> tuple[Expression, Expression]:
+    # Quotients and remainders are factors like names, whatever is in them.
+    whole = {
+        node: sympy.Dummy(positive=True, integer=True)
+        for side in (left, right)
+        for node in sympy.preorder_traversal(side)
+        if type(node).__name__ in _PARTS
+    }
+    if whole:
+        back = {dummy: node for node, dummy in whole.items()}
+        sides = _without_common(left.xreplace(whole), right.xreplace(whole))
+        return sides[0].xreplace(back), sides[1].xreplace(back)
     if not (left.is_polynomial() and right.is_polynomial()):
         return left, right
     difference = sympy.expand(left - right)

@@ -49,6 +49,10 @@ WHOLE: dict[str, Run] = {
     "halves of a width": lambda t: t.tensor("tokens 2").view(2, t.size("tokens")),
     "pages": lambda t: t.tensor("bs*topk num_steps").view(t.size("bs"), t.size("topk*num_steps")),
     "bytes": lambda t: t.tensor("bs topk").view(torch.int32),
+    "pairs of a width": lambda t: t.tensor("tokens target_heads target_head_dim").reshape(
+        t.size("tokens"), t.size("target_heads"), -1, 2
+    ),
+    "pairs of everything": lambda t: t.tensor("tokens target_hidden").reshape(-1, 2),
     "all in one": lambda t: t.tensor("bs topk").view(-1),
     "one place each": lambda t: (
         t.tensor("bs topk").unsqueeze(1).view(t.size("bs"), t.size("topk"), 1)
@@ -64,3 +68,8 @@ def test_axes_in_another_order_are_found(name: str) -> None:
 @pytest.mark.parametrize("name", WHOLE)
 def test_axes_that_lie_side_by_side_are_clean(name: str) -> None:
     assert _codes(WHOLE[name]) == []
+
+
+def test_a_width_of_the_other_model_that_has_to_divide_is_found() -> None:
+    codes = _codes(lambda t: t.tensor("bs target_hidden").reshape(-1, t.size("draft_hidden")))
+    assert codes == ["SHP301"]
