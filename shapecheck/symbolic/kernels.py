@@ -77,12 +77,11 @@ class Kernels:
             return  # whether its sizes fit no number made up here can tell
         self._asked.add(key)
         refused = refusal(func, filling or args, kwargs, self._hint, result)
-        if filling is not None:
-            pass  # its sizes fit: what is refused is so for a rank or a dtype
-        elif refused is None:
-            refused = self._refuses_floats(func, args, kwargs, operands)
-        elif not refusal(func, args, kwargs, _one_or_two, result):
-            refused = None
+        if filling is None:  # else its sizes fit: what is refused is so for a rank or a dtype
+            if refused is None:
+                refused = self._refuses_floats(func, args, kwargs, operands)
+            elif not refusal(func, args, kwargs, _one_or_two, result):
+                refused = None
         if refused:
             self._report(f"torch refuses these ranks or dtypes ({refused})", operands)
 

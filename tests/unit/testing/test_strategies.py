@@ -103,11 +103,21 @@ def test_an_empty_axis_is_drawn_where_nothing_indexes_it():
 
 
 def test_a_machine_steps_over_batches_that_cannot_be():
+    seen: list[bool] = []
+
+    class Watching(RaggedWorker):
+        @contract(phase="ragged")
+        def ragged(self, batch: Ragged) -> Ragged:
+            seen.append(len(batch.states) > 0 or not len(batch.last))
+            return super().ragged(batch)
+
     undo = enable(RaggedWorker, level="full")
     try:
-        run_state_machine_as_test(machine(RaggedWorker), settings=FEW)
+        run_state_machine_as_test(machine(Watching), settings=FEW)
     finally:
         undo()
+    assert seen
+    assert all(seen)
 
 
 def test_a_machine_finds_a_batch_that_can_be():
@@ -211,11 +221,21 @@ class Resized:
 
 
 def test_a_machine_hands_on_as_many_rows_as_were_returned():
+    seen: set[tuple[int, int]] = set()
+
+    class Watching(Resized):
+        @contract
+        def step(self, state: Rows, lens: Int64[Tensor, "bs"]) -> Rows:
+            seen.add((len(state.lens), len(lens)))
+            return super().step(state, lens)
+
     undo = enable(Resized, level="strict")
     try:
-        run_state_machine_as_test(machine(Resized), settings=FEW)
+        run_state_machine_as_test(machine(Watching), settings=FEW)
     finally:
         undo()
+    assert (0, 0) in seen
+    assert all(rows == lens for rows, lens in seen)
 
 
 def test_a_machine_reaches_the_idle_path():
