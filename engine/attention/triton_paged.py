@@ -15,8 +15,10 @@ from torch import Tensor
 
 from engine.attention.base import AttentionBackend, AttentionPlan, Block, EmptyPlan, Ragged
 from engine.errors import EngineError
+from engine.kernels.attention_ring import RingCut, ring_cut
+from engine.kernels.launch import overlaps
 from engine.kernels.mask_words import mask_words
-from engine.kernels.paged_attention import INVARIANT_ROWS, paged_attention
+from engine.kernels.paged_attention import INVARIANT_ROWS, paged_attention, tile_rows
 from engine.kernels.prefill_attention import prefill_attention
 from engine.kv.pool import KVPool
 from engine.kv.table import RequestTable
@@ -79,7 +81,9 @@ class BlockPlan(PagedPlan):
     def read(self, layer: int, q_TQE: Tensor, *, chained: bool = False) -> Tensor:
         tokens, heads, width = q_TQE.shape
         longest = self.work.max_prefix + self.work.tail_slots_BW.shape[1]
-        splits = max(1, -(-longest // self.split))
+        ring = self._ring(q_TQE)
+        split = self.split if ring is None else ring.columns or self.split
+        splits = max(1, -(-longest // split))
         device = q_TQE.device
         return paged_attention(
             q_TQE,
@@ -90,13 +94,23 @@ class BlockPlan(PagedPlan):
             prefix_B=self.work.prefix_lens_B,
             tail_BW=self.work.tail_slots_BW,
             word_T=self.word_T,
-            split=self.split,
+            split=split,
             part_TQSE=torch.empty(tokens, heads, splits, width, device=device),
             weight_TQS=torch.empty(tokens, heads, splits, device=device),
             out_TQE=torch.empty_like(q_TQE),
+            ring=ring,
             invariant=self.invariant,
             chained=chained,
         )
+
+    def _ring(self, q_TQE: Tensor) -> RingCut | None:
+        """The cut of the ring, where this card has one and it is the faster kernel."""
+        if self.invariant or q_TQE.itemsize != 2 or not overlaps():
+            return None
+        requests, rows = self.work.slots_BR.shape
+        kv_heads = self.pool.keys_ZCE[0].shape[1]
+        tile = tile_rows(rows * (q_TQE.shape[1] // kv_heads))
+        return ring_cut(requests * kv_heads, tile, width=q_TQE.shape[2])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,8 +33,10 @@ def gated_stream(
     BLOCK_T: gl.constexpr,
     WARPS: gl.constexpr,
     SLOTS: gl.constexpr,
+    BLOCKS: gl.constexpr,
 ):
     """The arguments of gated_rows, BLOCK_O rows of gate and of up after another."""
+    gl.static_assert(BLOCKS == 2, "a tile is two halves")
     CHUNKS: gl.constexpr = INPUTS // (WARPS * SLICE)
     TILES: gl.constexpr = U // BLOCK_O
     OUTER: gl.constexpr = 0
@@ -42,12 +44,13 @@ def gated_stream(
     total = mine * CHUNKS
     gate_ring, up_ring, x_ring = open_rings(
         x_ptr, w_ptr, tokens, total, CHUNKS, TILES, OUTER, U, INPUTS, BLOCK_O, BLOCK_T,
-        SLICE, WARPS, SLOTS, CHAINED,
+        SLICE, WARPS, SLOTS, BLOCKS, CHAINED,
     )  # fmt: skip
     for turn in range(mine):
         gate_UT, up_UT = tile_sums(
             gate_ring, up_ring, x_ring, x_ptr, w_ptr, tokens, turn * CHUNKS, total, CHUNKS,
             TILES, OUTER, U, INPUTS, BLOCK_O, BLOCK_T, SLICE, WARPS, SLOTS,
+            BLOCKS,
         )  # fmt: skip
         scale_T = inverse_rms(square_ptr, tokens, eps, INPUTS, PARTS, BLOCK_G, BLOCK_T, WARPS)
         gate_UT *= scale_T[None, :]

@@ -60,22 +60,24 @@ def linear_stream(
     BLOCK_T: gl.constexpr,
     WARPS: gl.constexpr,
     SLOTS: gl.constexpr,
+    BLOCKS: gl.constexpr,
 ):
-    """The arguments of linear_rows, one tile of 2 * BLOCK_O adjacent output rows after another."""
+    """The arguments of linear_rows, one tile of BLOCKS * BLOCK_O adjacent output rows after
+    another."""
     CHUNKS: gl.constexpr = INPUTS // (WARPS * SLICE)
-    TILES: gl.constexpr = OUTPUTS // (2 * BLOCK_O)
+    TILES: gl.constexpr = OUTPUTS // (BLOCKS * BLOCK_O)
     SUB: gl.constexpr = 1
-    OUTER: gl.constexpr = 2 * BLOCK_O
+    OUTER: gl.constexpr = BLOCKS * BLOCK_O
     mine = gl.cdiv(TILES - gl.program_id(0), gl.num_programs(0))
     total = mine * CHUNKS
     low_ring, high_ring, x_ring = open_rings(
         x_ptr, w_ptr, tokens, total, CHUNKS, SUB, OUTER, BLOCK_O, INPUTS, BLOCK_O, BLOCK_T,
-        SLICE, WARPS, SLOTS, CHAINED,
+        SLICE, WARPS, SLOTS, BLOCKS, CHAINED,
     )  # fmt: skip
     for turn in range(mine):
         low_OT, high_OT = tile_sums(
             low_ring, high_ring, x_ring, x_ptr, w_ptr, tokens, turn * CHUNKS, total, CHUNKS,
-            SUB, OUTER, BLOCK_O, INPUTS, BLOCK_O, BLOCK_T, SLICE, WARPS, SLOTS,
+            SUB, OUTER, BLOCK_O, INPUTS, BLOCK_O, BLOCK_T, SLICE, WARPS, SLOTS, BLOCKS,
         )  # fmt: skip
         if PARTS > 0:
             scale_T = inverse_rms(square_ptr, tokens, eps, INPUTS, PARTS, BLOCK_G, BLOCK_T, WARPS)
@@ -90,9 +92,10 @@ def linear_stream(
             low_OT, at_OT, here_OT, row_O, bias_ptr, residual_ptr, y_ptr, next_gain_ptr,
             next_x_ptr, BIAS, RESIDUAL, NEXT_NORM,
         )  # fmt: skip
-        square_T += _finish(
-            high_OT, at_OT + BLOCK_O, here_OT, row_O + BLOCK_O, bias_ptr, residual_ptr, y_ptr,
-            next_gain_ptr, next_x_ptr, BIAS, RESIDUAL, NEXT_NORM,
-        )  # fmt: skip
+        if BLOCKS == 2:
+            square_T += _finish(
+                high_OT, at_OT + BLOCK_O, here_OT, row_O + BLOCK_O, bias_ptr, residual_ptr, y_ptr,
+                next_gain_ptr, next_x_ptr, BIAS, RESIDUAL, NEXT_NORM,
+            )  # fmt: skip
         if NEXT_NORM:
             gl.store(next_square_ptr + token_T * TILES + tile, square_T, mask=token_T < tokens)

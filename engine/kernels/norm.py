@@ -12,6 +12,10 @@ from torch import Tensor
 from engine.kernels.launch import assert_dense, release_successor, wait_for_producers
 
 
+FEW_TOKENS = 128
+"""Rows up to which a program of more warps is faster: few programs, each with little to do."""
+
+
 @triton.jit
 def _add_norm(
     x_ptr,
@@ -67,7 +71,7 @@ def rms_norm(
         _add_norm[tokens,](
             x, residual_TH, gain_H, sum_TH, y_TH, eps, width, parts,
             BLOCK_H=triton.next_power_of_2(width), ADD=residual_TH is not None,
-            CHAINED=chained, launch_pdl=chained, num_warps=8,
+            CHAINED=chained, launch_pdl=chained, num_warps=16 if tokens <= FEW_TOKENS else 8,
         )  # fmt: skip
     return sum_TH, y_TH
 

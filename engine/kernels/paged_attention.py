@@ -18,6 +18,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from engine.kernels.attention_ring import RingCut, attend_ring
 from engine.kernels.combine import combine_splits
 from engine.kernels.launch import (
     assert_dense,
@@ -54,8 +55,13 @@ def _attend_block(
     e_E = tl.arange(0, BLOCK_E)
     slot_Y = _load_slots(row_ptr, tail_ptr, y_Y, prefix, end, TAIL)
     at_Y = slot_Y * STRIDE
-    k_EY = tl.load(k_ptr + at_Y[None, :] + e_E[:, None], mask=e_E[:, None] < E, other=0.0)
-    v_YE = tl.load(v_ptr + at_Y[:, None] + e_E[None, :], mask=e_E[None, :] < E, other=0.0)
+    here_EY, here_YE = e_E[:, None] < E, e_E[None, :] < E
+    if TAIL:
+        # Nothing is read behind the end: every program would ask for the pad slot's lines.
+        here_EY &= (y_Y < end)[None, :]
+        here_YE &= (y_Y < end)[:, None]
+    k_EY = tl.load(k_ptr + at_Y[None, :] + e_E[:, None], mask=here_EY, other=0.0)
+    v_YE = tl.load(v_ptr + at_Y[:, None] + e_E[None, :], mask=here_YE, other=0.0)
     score_NY = tl.dot(q_NE, k_EY, input_precision="ieee") * scale
     if TAIL:
         in_tail_Y = (y_Y >= prefix) & (y_Y < end)
@@ -163,6 +169,11 @@ def _attend_split(
         tl.store(weight_ptr + part_N, top_N + tl.log2(whole_N), mask=here_N)
 
 
+def tile_rows(rows: int) -> int:
+    """Rows of the tile that so many query rows of one key/value head take."""
+    return max(16, triton.next_power_of_2(rows))
+
+
 def _depth(block_n: int, width: int, columns: int, programs: int) -> tuple[int, int, int]:
     """Columns of a block, warps and pipeline stages of a split, by the rows of its tile, the width
     of a head, its length and how many there are; what was fastest on one H200 with 1070 columns.
@@ -202,13 +213,15 @@ def paged_attention(
     part_TQSE: Tensor,
     weight_TQS: Tensor,
     out_TQE: Tensor,
+    ring: RingCut | None = None,
     invariant: bool = False,
     chained: bool = False,
 ) -> Tensor:
     """Writes each row's attention into out_TQE, zeros where a row sees nothing.
 
     part and weight are f32 scratch for S splits of `split` columns (a multiple of 64), unused when
-    S is 1; S * split must reach the longest prefix + W of the batch. Launched chained, the tables,
+    S is 1; S * split must reach the longest prefix + W of the batch. `ring` cuts the kernel of
+    attention_ring, which takes the place of the portable one here. Launched chained, the tables,
     the lengths and the committed columns were complete before the forward began. `invariant` takes
     at most INVARIANT_ROWS rows a request.
     """
@@ -218,23 +231,32 @@ def paged_attention(
     rows, group = tokens // requests, heads // kv_heads
     block_e = max(16, triton.next_power_of_2(width))  # a product sums at least 16 terms
     assert not invariant or rows <= INVARIANT_ROWS, "the plan refuses more rows"
-    block_n = max(16, triton.next_power_of_2((INVARIANT_ROWS if invariant else rows) * group))
+    block_n = tile_rows((INVARIANT_ROWS if invariant else rows) * group)
     assert split % BLOCK_Y == 0, "a split is whole blocks"
     assert_dense(q_TQE, key_ZCE, value_ZCE, row_B, prefix_B, tail_BW, word_T)
     # One path for every batch: there an invariant launch takes its one split through the scratch.
     direct = splits == 1 and not invariant
-    block_y, warps, stages = (
-        (BLOCK_Y, 8, 2)
-        if invariant
-        else _depth(block_n, width, split, requests * kv_heads * splits)
-    )
-    _attend_split[splits, kv_heads, requests](
+    operands = (
         q_TQE, key_ZCE, value_ZCE, table_PM, table_PM.stride(0), row_B, prefix_B, tail_BW,
         word_T, out_TQE if direct else part_TQSE, weight_TQS, tail, split,
-        math.log2(math.e) / math.sqrt(width), rows, group, kv_heads, width, BLOCK_N=block_n,
-        BLOCK_E=block_e, BLOCK_Y=block_y, DIRECT=direct, INVARIANT=invariant,
-        CHAINED=chained, launch_pdl=chained, num_warps=warps, num_stages=stages,
+        math.log2(math.e) / math.sqrt(width), rows, group, kv_heads, width, block_n,
     )  # fmt: skip
+    if ring is not None:
+        assert not invariant, "the ring sums in another order"
+        assert direct or split % ring.block == 0, "a split is whole blocks of the ring"
+        attend_ring[splits, kv_heads // ring.heads, requests](
+            *operands, DIRECT=direct, CHAINED=chained, launch_pdl=chained, **ring.options()
+        )
+    else:
+        block_y, warps, stages = (
+            (BLOCK_Y, 8, 2)
+            if invariant
+            else _depth(block_n, width, split, requests * kv_heads * splits)
+        )
+        _attend_split[splits, kv_heads, requests](
+            *operands, BLOCK_E=block_e, BLOCK_Y=block_y, DIRECT=direct, INVARIANT=invariant,
+            CHAINED=chained, launch_pdl=chained, num_warps=warps, num_stages=stages,
+        )  # fmt: skip
     if not direct:
         combine_splits(
             part_TQSE, weight_TQS, prefix_B, out_TQE, tail=tail, split=split,

@@ -44,8 +44,10 @@ def qkv_stream(
     BLOCK_T: gl.constexpr,
     WARPS: gl.constexpr,
     SLOTS: gl.constexpr,
+    BLOCKS: gl.constexpr,
 ):
     """The arguments of qkv_rows, BLOCK_O rows of both halves of a head after another."""
+    gl.static_assert(BLOCKS == 2, "a tile is two halves")
     CHUNKS: gl.constexpr = INPUTS // (WARPS * SLICE)
     SUB: gl.constexpr = E // (2 * BLOCK_O)
     TILES: gl.constexpr = (Q + 2 * C) * SUB
@@ -54,12 +56,13 @@ def qkv_stream(
     total = mine * CHUNKS
     low_ring, high_ring, x_ring = open_rings(
         x_ptr, w_ptr, tokens, total, CHUNKS, SUB, E, HALF, INPUTS, BLOCK_O, BLOCK_T,
-        SLICE, WARPS, SLOTS, CHAINED,
+        SLICE, WARPS, SLOTS, BLOCKS, CHAINED,
     )  # fmt: skip
     for turn in range(mine):
         low_ET, high_ET = tile_sums(
             low_ring, high_ring, x_ring, x_ptr, w_ptr, tokens, turn * CHUNKS, total, CHUNKS,
             SUB, E, HALF, INPUTS, BLOCK_O, BLOCK_T, SLICE, WARPS, SLOTS,
+            BLOCKS,
         )  # fmt: skip
         scale_T = inverse_rms(square_ptr, tokens, eps, INPUTS, PARTS, BLOCK_G, BLOCK_T, WARPS)
         low_ET *= scale_T[None, :]

@@ -28,7 +28,11 @@ SHARED_BYTES = 220 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamTile:
-    """How a Gluon linear kernel is cut; per_sm programs share a multiprocessor."""
+    """How a Gluon linear kernel is cut; per_sm programs share a multiprocessor.
+
+    One block a tile gives a small matrix a tile for every multiprocessor; only linear_stream has
+    such tiles.
+    """
 
     block_o: int
     slice_i: int
@@ -36,11 +40,12 @@ class StreamTile:
     warps: int
     slots: int
     per_sm: int = 1
+    blocks: int = 2
 
     @property
     def outputs(self) -> int:
-        """Output rows of one tile, both blocks."""
-        return 2 * self.block_o
+        """Output rows of one tile, all its blocks."""
+        return self.blocks * self.block_o
 
     @property
     def chunk(self) -> int:
@@ -72,6 +77,7 @@ class StreamTile:
             "BLOCK_T": self.block_t,
             "WARPS": self.warps,
             "SLOTS": self.slots,
+            "BLOCKS": self.blocks,
             "num_warps": self.warps,
         }
 
@@ -113,9 +119,9 @@ def copy_layout(warps, slice_i):
 def copy_weights(
     low_ring, high_ring, w_ptr, step, CHUNKS: gl.constexpr, SUB: gl.constexpr,
     OUTER: gl.constexpr, GAP: gl.constexpr, INPUTS: gl.constexpr, BLOCK_O: gl.constexpr,
-    SLICE: gl.constexpr, WARPS: gl.constexpr, SLOTS: gl.constexpr,
+    SLICE: gl.constexpr, WARPS: gl.constexpr, SLOTS: gl.constexpr, BLOCKS: gl.constexpr,
 ):  # fmt: skip
-    """Both blocks of this step of the program are on their way into their slot."""
+    """The blocks of this step of the program are on their way into their slot."""
     layout: gl.constexpr = copy_layout(WARPS, SLICE)
     p_P = gl.arange(0, WARPS, gl.SliceLayout(1, gl.SliceLayout(2, layout)))
     o_O = gl.arange(0, BLOCK_O, gl.SliceLayout(0, gl.SliceLayout(2, layout)))
@@ -126,9 +132,10 @@ def copy_weights(
     low_ptr = w_ptr + low.to(gl.int64) * INPUTS + (step % CHUNKS) * (WARPS * SLICE)
     slot = step % SLOTS
     async_load(low_ring.index(slot), low_ptr + at_POL, eviction_policy="evict_first")
-    async_load(
-        high_ring.index(slot), low_ptr + GAP * INPUTS + at_POL, eviction_policy="evict_first"
-    )
+    if BLOCKS == 2:
+        async_load(
+            high_ring.index(slot), low_ptr + GAP * INPUTS + at_POL, eviction_policy="evict_first"
+        )
 
 
 @gluon.jit
@@ -143,7 +150,7 @@ def copy_tokens(
     t_T += gl.program_id(1) * BLOCK_T
     i_L = gl.arange(0, SLICE, gl.SliceLayout(0, gl.SliceLayout(1, layout)))
     at_PTL = p_P[:, None, None] * SLICE + t_T[None, :, None] * INPUTS + i_L[None, None, :]
-    # A column nobody asked for keeps what was in the slot; no other column reads it.
+    # A column nobody asked for is zero.
     async_load(
         x_ring.index(step % SLOTS),
         x_ptr + (step % CHUNKS) * (WARPS * SLICE) + at_PTL,
@@ -155,20 +162,23 @@ def copy_tokens(
 def open_rings(
     x_ptr, w_ptr, tokens, total, CHUNKS: gl.constexpr, SUB: gl.constexpr, OUTER: gl.constexpr,
     GAP: gl.constexpr, INPUTS: gl.constexpr, BLOCK_O: gl.constexpr, BLOCK_T: gl.constexpr,
-    SLICE: gl.constexpr, WARPS: gl.constexpr, SLOTS: gl.constexpr, CHAINED: gl.constexpr,
+    SLICE: gl.constexpr, WARPS: gl.constexpr, SLOTS: gl.constexpr, BLOCKS: gl.constexpr,
+    CHAINED: gl.constexpr,
 ):  # fmt: skip
     """Returns the rings of low rows, high rows and tokens, filled but for one slot."""
     stream_release(CHAINED)
     shared: gl.constexpr = gl.SwizzledSharedLayout(8, 1, 8, [2, 1, 0])
     dtype: gl.constexpr = w_ptr.dtype.element_ty
     low_ring = gl.allocate_shared_memory(dtype, [SLOTS, WARPS, BLOCK_O, SLICE], shared)
-    high_ring = gl.allocate_shared_memory(dtype, [SLOTS, WARPS, BLOCK_O, SLICE], shared)
+    high_ring = low_ring
+    if BLOCKS == 2:
+        high_ring = gl.allocate_shared_memory(dtype, [SLOTS, WARPS, BLOCK_O, SLICE], shared)
     x_ring = gl.allocate_shared_memory(dtype, [SLOTS, WARPS, BLOCK_T, SLICE], shared)
     for step in gl.static_range(SLOTS - 1):
         if step < total:
             copy_weights(
                 low_ring, high_ring, w_ptr, step, CHUNKS, SUB, OUTER, GAP, INPUTS, BLOCK_O,
-                SLICE, WARPS, SLOTS,
+                SLICE, WARPS, SLOTS, BLOCKS,
             )  # fmt: skip
     stream_wait(CHAINED)
     for step in gl.static_range(SLOTS - 1):
@@ -201,10 +211,10 @@ def tile_sums(
     low_ring, high_ring, x_ring, x_ptr, w_ptr, tokens, first, total, CHUNKS: gl.constexpr,
     SUB: gl.constexpr, OUTER: gl.constexpr, GAP: gl.constexpr, INPUTS: gl.constexpr,
     BLOCK_O: gl.constexpr, BLOCK_T: gl.constexpr, SLICE: gl.constexpr, WARPS: gl.constexpr,
-    SLOTS: gl.constexpr,
+    SLOTS: gl.constexpr, BLOCKS: gl.constexpr,
 ):  # fmt: skip
     """Returns low and high rows times the tokens, f32 (BLOCK_O, BLOCK_T), and keeps the ring
-    full.
+    full; zeros for high rows where a tile has none.
     """
     layout: gl.constexpr = sum_layout(WARPS)
     weight: gl.constexpr = gl.DotOperandLayout(0, layout, 2)
@@ -218,12 +228,13 @@ def tile_sums(
         if ahead < total:
             copy_weights(
                 low_ring, high_ring, w_ptr, ahead, CHUNKS, SUB, OUTER, GAP, INPUTS, BLOCK_O,
-                SLICE, WARPS, SLOTS,
+                SLICE, WARPS, SLOTS, BLOCKS,
             )  # fmt: skip
             copy_tokens(x_ring, x_ptr, tokens, ahead, CHUNKS, INPUTS, BLOCK_T, SLICE, WARPS, SLOTS)
         async_copy.commit_group()
         slot = step % SLOTS
         x_PLT = x_ring.index(slot).permute((0, 2, 1)).load(token)
         low_POT = mma_v2(low_ring.index(slot).load(weight), x_PLT, low_POT)
-        high_POT = mma_v2(high_ring.index(slot).load(weight), x_PLT, high_POT)
+        if BLOCKS == 2:
+            high_POT = mma_v2(high_ring.index(slot).load(weight), x_PLT, high_POT)
     return gl.sum(low_POT, axis=0), gl.sum(high_POT, axis=0)

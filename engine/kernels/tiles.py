@@ -30,10 +30,13 @@ def _row(block_o: int, block_i: int, warps: int, stages: int) -> RowTile:
     return RowTile(block_o=block_o, block_i=block_i, block_t=1, warps=warps, stages=stages)
 
 
-def _stream(block_o: int, slice_i: int, warps: int, slots: int, per_sm: int = 1) -> StreamTile:
+def _stream(
+    block_o: int, slice_i: int, warps: int, slots: int, per_sm: int = 1, *, blocks: int = 2
+) -> StreamTile:
     return StreamTile(
-        block_o=block_o, slice_i=slice_i, block_t=8, warps=warps, slots=slots, per_sm=per_sm
-    )
+        block_o=block_o, slice_i=slice_i, block_t=8, warps=warps, slots=slots, per_sm=per_sm,
+        blocks=blocks,
+    )  # fmt: skip
 
 
 def _wide(
@@ -63,9 +66,9 @@ FEW_TOKENS: dict[tuple[int, int], StreamTile] = {
     (4096, 14336): _stream(16, 128, 4, 5),
     (128256, 4096): _stream(32, 64, 4, 5),
     (3072, 2048): _stream(16, 128, 4, 4),
-    (2048, 2048): _stream(16, 128, 2, 5, 2),
+    (2048, 2048): _stream(16, 64, 4, 6, blocks=1),
     (16384, 2048): _stream(16, 128, 2, 5, 2),
-    (2048, 8192): _stream(16, 64, 4, 6),
+    (2048, 8192): _stream(16, 128, 4, 8, blocks=1),
     (128256, 2048): _stream(16, 128, 2, 5, 2),
 }
 _WIDE: dict[tuple[int, int], dict[int, WideTile]] = {
@@ -74,11 +77,11 @@ _WIDE: dict[tuple[int, int], dict[int, WideTile]] = {
         32: _wide(128, 64, 4, 6), 64: _wide(64, 128, 2, 4), 128: _wide(64, 128, 2, 4),
     },
     (28672, 4096): {
-        32: _wide(64, 128, 1, 4, rows=56), 64: _wide(64, 64, 1, 4, rows=56),
+        32: _wide(64, 128, 1, 4, rows=56), 64: _wide(128, 64, 1, 4, warps=8, rows=112),
         128: _wide(128, 64, 1, 4, warps=8),
     },
     (4096, 14336): {
-        32: _wide(128, 64, 4, 6), 64: _wide(64, 128, 4, 3), 128: _wide(64, 128, 2, 4),
+        32: _wide(128, 64, 4, 6), 64: _wide(64, 128, 2, 4), 128: _wide(64, 128, 2, 4),
     },
     (128256, 4096): {32: _wide(64, 128, 1, 3), 64: _wide(128, 64, 1, 6)},
     (3072, 2048): {
@@ -86,12 +89,15 @@ _WIDE: dict[tuple[int, int], dict[int, WideTile]] = {
     },
     (2048, 2048): {
         32: _wide(128, 64, 8, 6), 64: _wide(64, 128, 4, 4), 128: _wide(64, 64, 4, 5),
+        256: _wide(64, 128, 2, 4),
     },
     (16384, 2048): {
         32: _wide(64, 128, 1, 3), 64: _wide(64, 64, 1, 5), 128: _wide(64, 64, 1, 5),
+        256: _wide(128, 64, 1, 4, warps=8),
     },
     (2048, 8192): {
         32: _wide(64, 64, 4, 8), 64: _wide(64, 128, 4, 4), 128: _wide(64, 128, 4, 4),
+        256: _wide(64, 128, 2, 4),
     },
     (128256, 2048): {32: _wide(64, 64, 1, 5), 64: _wide(64, 64, 1, 5)},
 }  # fmt: skip
@@ -137,15 +143,15 @@ def _inside_head(tile: RowTile, head_width: int) -> RowTile:
 def choose_wide(product: Product, *, tokens: int, outputs: int, inputs: int) -> WideTile | None:
     """The cut of a product of more rows than choose_tile is for; None leaves it to torch.
 
-    torch's products win where the matrix units are the limit: from 129 rows on, and earlier for
-    some shapes. GATE_UP is wide_gated's, whose tiles have one part, as those of the HEAD.
+    torch's products win where the matrix units are the limit: from 129 rows on, earlier or later
+    for some shapes, and where a second tile of tokens would not be half full. GATE_UP is wide_gated's, whose tiles have one part, as those of the HEAD.
     """
-    if not 0 < tokens <= WIDEST_TILE:
+    if not tokens or WIDEST_TILE < tokens <= WIDEST_TILE + WIDEST_TILE // 2:
         return None
     room = max(32, 1 << (tokens - 1).bit_length())
     if (outputs, inputs) in _WIDE:
         return _WIDE[outputs, inputs].get(room)
-    if room == WIDEST_TILE or inputs % 64:
+    if room >= WIDEST_TILE or inputs % 64:
         return None
     if product in (Product.GATE_UP, Product.HEAD):
         return _wide(64, 64, 1, 5)

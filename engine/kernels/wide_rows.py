@@ -111,8 +111,9 @@ def _wide_rows(
     row_O = tl.minimum(o_O, outputs - 1)
     offset_I = tl.arange(0, BLOCK_I)
     w_row_O = w_ptr + row_O.to(tl.int64) * inputs
-    # Rows behind the last token repeat it; nobody stores what comes of them.
-    x_row_T = x_ptr + tl.minimum(token_T, tokens - 1) * inputs
+    # Rows behind the last token repeat others, and nobody stores what comes of them. Not one other:
+    # every program would ask for the same lines again and again.
+    x_row_T = x_ptr + token_T % tokens * inputs
     if CHAINED:
         _ahead(w_row_O, first, BLOCK_I)
     wait_for_producers(CHAINED)
@@ -153,7 +154,7 @@ def _wide_gated(
     offset_I = tl.arange(0, BLOCK_I)
     gate_row_U = w_ptr + tl.minimum(u_U, U - 1).to(tl.int64) * inputs
     up_row_U = gate_row_U + U.to(tl.int64) * inputs
-    x_row_T = x_ptr + tl.minimum(token_T, tokens - 1) * inputs
+    x_row_T = x_ptr + token_T % tokens * inputs
     if CHAINED:
         _ahead(gate_row_U, 0, BLOCK_I)
         _ahead(up_row_U, 0, BLOCK_I)

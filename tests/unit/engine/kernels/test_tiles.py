@@ -7,11 +7,16 @@ from engine.kernels.stream_tile import SHARED_BYTES, StreamTile
 from engine.kernels.tiles import FEW_TOKENS, Product, choose_tile, choose_wide
 from engine.kernels.wide_rows import WIDEST_TILE
 
+WIDEST = 256
+"""Rows that any shape has a wide cut for, at the most."""
 SIZES = [
     (Product.QKV, 6144, 4096, 128),
     (Product.GATE_UP, 28672, 4096, 128),
     (Product.DOWN, 4096, 14336, 128),
     (Product.HEAD, 128256, 2048, 64),
+    (Product.GATE_UP, 16384, 2048, 64),
+    (Product.DOWN, 2048, 8192, 64),
+    (Product.OUT, 2048, 2048, 64),
     (Product.QKV, 960, 576, 64),
     (Product.OUT, 576, 576, 64),
     (Product.OUT, 72, 72, 24),
@@ -63,17 +68,17 @@ def test_portable_where_streams_cannot_run() -> None:
 
 
 @pytest.mark.parametrize(("product", "outputs", "inputs", "width"), SIZES)
-@pytest.mark.parametrize("tokens", [0, 1, 17, 32, 33, 64, 100, 128, 129, 4096])
+@pytest.mark.parametrize("tokens", [0, 1, 17, 32, 33, 64, 100, 128, 129, 193, 256, 257, 4096])
 def test_wide_tile_has_work_for_every_part(
     product: Product, outputs: int, inputs: int, width: int, tokens: int
 ) -> None:
     tile = choose_wide(product, tokens=tokens, outputs=outputs, inputs=inputs)
-    if not 0 < tokens <= WIDEST_TILE:
+    if not 0 < tokens <= WIDEST:
         assert tile is None
     if tile is None:
         return
     options = tile.options(tokens)
-    assert options["BLOCK_T"] >= tokens
+    assert options["BLOCK_T"] >= min(tokens, WIDEST_TILE)
     assert inputs // tile.block_i >= tile.parts
     matrices = 2 if product is Product.GATE_UP else 1
     rows = matrices * tile.block_o + options["BLOCK_T"]
