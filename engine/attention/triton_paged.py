@@ -15,10 +15,10 @@ from torch import Tensor
 
 from engine.attention.base import AttentionBackend, AttentionPlan, Block, EmptyPlan, Ragged
 from engine.errors import EngineError
-from engine.kernels.attention_ring import RingCut, ring_cut
+from engine.kernels.attention_cuts import RingCut, ring_cut, tile_rows
 from engine.kernels.launch import overlaps
 from engine.kernels.mask_words import mask_words
-from engine.kernels.paged_attention import INVARIANT_ROWS, paged_attention, tile_rows
+from engine.kernels.paged_attention import INVARIANT_ROWS, paged_attention
 from engine.kernels.prefill_attention import prefill_attention
 from engine.kv.pool import KVPool
 from engine.kv.table import RequestTable

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from engine.kernels.launch import assert_dense, release_successor, wait_for_producers
 
-
 FEW_TOKENS = 128
 """Rows up to which a program of more warps is faster: few programs, each with little to do."""
 

@@ -18,7 +18,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from engine.kernels.attention_ring import RingCut, attend_ring
+from engine.kernels.attention_cuts import BLOCK_Y, RingCut, depth, tile_rows
+from engine.kernels.attention_ring import attend_ring
 from engine.kernels.combine import combine_splits
 from engine.kernels.launch import (
     assert_dense,
@@ -26,9 +27,6 @@ from engine.kernels.launch import (
     release_successor,
     wait_for_producers,
 )
-
-BLOCK_Y = 64
-"""Columns of the smallest block; a split is a multiple of it."""
 
 INVARIANT_ROWS = 32
 """Rows of a request that an invariant tile has room for."""
@@ -56,10 +54,6 @@ def _attend_block(
     slot_Y = _load_slots(row_ptr, tail_ptr, y_Y, prefix, end, TAIL)
     at_Y = slot_Y * STRIDE
     here_EY, here_YE = e_E[:, None] < E, e_E[None, :] < E
-    if TAIL:
-        # Nothing is read behind the end: every program would ask for the pad slot's lines.
-        here_EY &= (y_Y < end)[None, :]
-        here_YE &= (y_Y < end)[:, None]
     k_EY = tl.load(k_ptr + at_Y[None, :] + e_E[:, None], mask=here_EY, other=0.0)
     v_YE = tl.load(v_ptr + at_Y[:, None] + e_E[None, :], mask=here_YE, other=0.0)
     score_NY = tl.dot(q_NE, k_EY, input_precision="ieee") * scale
@@ -169,36 +163,6 @@ def _attend_split(
         tl.store(weight_ptr + part_N, top_N + tl.log2(whole_N), mask=here_N)
 
 
-def tile_rows(rows: int) -> int:
-    """Rows of the tile that so many query rows of one key/value head take."""
-    return max(16, triton.next_power_of_2(rows))
-
-
-def _depth(block_n: int, width: int, columns: int, programs: int) -> tuple[int, int, int]:
-    """Columns of a block, warps and pipeline stages of a split, by the rows of its tile, the width
-    of a head, its length and how many there are; what was fastest on one H200 with 1070 columns.
-
-    A split of one block has nothing to load ahead. Two loads follow each other for every block, a
-    slot and then its key, so five or seven stages keep two or three blocks on their way.
-    """
-    if columns == BLOCK_Y:
-        return BLOCK_Y, 4 if block_n in (32, 64) or width <= 64 else 8, 2
-    if block_n <= 16:
-        if columns <= 1024:
-            return BLOCK_Y, 2, 5
-        return BLOCK_Y, 1 if width <= 64 else 2, 7
-    if columns == 2 * BLOCK_Y:
-        return (columns, 4, 5) if block_n <= 32 else (BLOCK_Y, 4, 5)
-    if block_n <= 32:
-        return BLOCK_Y, 2, 5
-    if block_n > 64:
-        return BLOCK_Y, 8, 3
-    if width <= 64:
-        return BLOCK_Y, 4, 5
-    # Three stages of small blocks leave room for a second program on a multiprocessor.
-    return (2 * BLOCK_Y, 4, 5) if programs <= 128 else (BLOCK_Y, 4, 3)
-
-
 def paged_attention(
     q_TQE: Tensor,
     key_ZCE: Tensor,
@@ -244,14 +208,14 @@ def paged_attention(
     if ring is not None:
         assert not invariant, "the ring sums in another order"
         assert direct or split % ring.block == 0, "a split is whole blocks of the ring"
-        attend_ring[splits, kv_heads // ring.heads, requests](
+        attend_ring[splits, kv_heads, requests](
             *operands, DIRECT=direct, CHAINED=chained, launch_pdl=chained, **ring.options()
         )
     else:
         block_y, warps, stages = (
             (BLOCK_Y, 8, 2)
             if invariant
-            else _depth(block_n, width, split, requests * kv_heads * splits)
+            else depth(block_n, width, split, requests * kv_heads * splits)
         )
         _attend_split[splits, kv_heads, requests](
             *operands, BLOCK_E=block_e, BLOCK_Y=block_y, DIRECT=direct, INVARIANT=invariant,

@@ -2,8 +2,8 @@
 
 The tables hold what was fastest on one H200 for the Llama-8B and Llama-1B shapes: for few tokens
 measured inside whole forwards (of 1, 6 and 8 tokens), because a cut that wins alone can starve its
-neighbour; for 64 and 128 tokens one product at a time, weights rotated. The cuts for 32 were chosen
-alone, then again inside a forward of 32 rows. Other shapes get the cut that was best most often.
+neighbour; for more one product at a time, weights rotated, then again inside forwards of 32, 64,
+128 and 256 rows. Other shapes get the cut that was best most often.
 
 I inputs   O outputs (gate and up counted together)
 """
@@ -144,7 +144,8 @@ def choose_wide(product: Product, *, tokens: int, outputs: int, inputs: int) -> 
     """The cut of a product of more rows than choose_tile is for; None leaves it to torch.
 
     torch's products win where the matrix units are the limit: from 129 rows on, earlier or later
-    for some shapes, and where a second tile of tokens would not be half full. GATE_UP is wide_gated's, whose tiles have one part, as those of the HEAD.
+    for some shapes, and where a second tile of tokens would not be half full. GATE_UP is
+    wide_gated's, whose tiles have one part, as those of the HEAD.
     """
     if not tokens or WIDEST_TILE < tokens <= WIDEST_TILE + WIDEST_TILE // 2:
         return None

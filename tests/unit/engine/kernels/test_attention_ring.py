@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.kernels.attention_ring import FEW, SOME, RingCut, ring_cut
+from engine.kernels.attention_cuts import FEW, SOME, RingCut, ring_cut
 from engine.kernels.launch import overlaps
 from engine.kernels.mask_words import mask_words
 from engine.kernels.paged_attention import paged_attention, paged_attention_reference
@@ -21,16 +21,15 @@ CUTS = [
     if (cut := ring_cut(programs, rows, width=width)) is not None
 ]
 SHAPES = [
-    pytest.param(64, 16, RingCut(columns=128, heads=2, slices=2, slice_y=32, tall=1, slots=3)),
-    pytest.param(128, 32, RingCut(columns=64, heads=2, slices=1, slice_y=32, tall=2, slots=2)),
-    pytest.param(64, 64, RingCut(columns=64, heads=1, slices=4, slice_y=16, tall=2, slots=5)),
+    pytest.param(64, 16, RingCut(columns=128, slices=2, slice_y=32, tall=1, slots=3)),
+    pytest.param(128, 32, RingCut(columns=64, slices=1, slice_y=32, tall=2, slots=2)),
+    pytest.param(64, 64, RingCut(columns=64, slices=4, slice_y=16, tall=2, slots=5)),
 ]
 
 
 @pytest.mark.parametrize(("width", "rows", "cut"), CUTS + SHAPES)
 def test_cuts_fit_a_multiprocessor(width: int, rows: int, cut: RingCut) -> None:
-    parts = cut.heads * cut.slices
-    assert 2 * 2 * cut.slots * parts * cut.slice_y * width <= SHARED_BYTES
+    assert 2 * 2 * cut.slots * cut.block * width <= SHARED_BYTES
     assert rows % (16 * cut.tall) == 0
     assert cut.columns % cut.block == 0
     assert cut.columns % 64 == 0, "the portable kernel takes the same splits"
