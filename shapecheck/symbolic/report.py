@@ -12,6 +12,7 @@ from shapecheck.diagnostics.json import render_json
 from shapecheck.symbolic.attribution import NOWHERE
 from shapecheck.symbolic.evidence import Comparison, Evidence, Meeting, Relation
 from shapecheck.symbolic.guards import Guard, guard_at
+from shapecheck.symbolic.identity import Identity, identity_of
 from shapecheck.symbolic.parties import MODELS
 
 _REMEDIES = {
@@ -40,7 +41,8 @@ class Report:
     `findings` are roots; `consequences` happened on the results of an offending operation;
     `capacity` are the `n <= capacity` relations the code relied on; `specialised` the places
     where a size became a number; `stubs` what was not run. `stopped` is the error that ended
-    the traced code early, if one did.
+    the traced code early, if one did. `numbers` are the names that had no symbol in the run, and
+    `identities` say what each finding is about, to tell it in another run.
     """
 
     findings: tuple[Diagnostic, ...] = ()
@@ -57,6 +59,8 @@ class Report:
     stubbed_operations: tuple[str, ...] = ()
     stopped: str | None = None
     settings: tuple[str, ...] = field(default=())
+    numbers: frozenset[str] = frozenset()
+    identities: Mapping[Diagnostic, Identity] = field(default_factory=dict[Diagnostic, Identity])
 
     @property
     def vacuous(self) -> str | None:
@@ -145,10 +149,11 @@ def build_report(
     allowed: Iterable[Allowed] = (),
     stopped: str | None = None,
     setting: str = "",
+    numbers: frozenset[str] = frozenset(),
 ) -> Report:
     """The report of what was heard; `origins` says where each dimension's number comes from."""
     comparisons = [(_comparison(item), item) for item in evidence.comparisons.values()]
-    guards = [shown for shown, _ in comparisons if shown.severity is not Severity.NOTE]
+    guards = [(shown, item) for shown, item in comparisons if shown.severity is not Severity.NOTE]
     guarded = {
         (item.site.path, item.site.function, item.equation.names)
         for shown, item in comparisons
@@ -156,10 +161,19 @@ def build_report(
     }
     # The copy behind a reported guard asks the same question once more.
     behind = [item for item in evidence.roots() if item.place() in guarded]
-    roots = [item for item in evidence.roots() if item not in behind]
+    roots = [(_finding(item, origins), item) for item in evidence.roots() if item not in behind]
+    later = [(_finding(item, origins), item) for item in (*behind, *evidence.consequences())]
+    known = {
+        shown: Identity(
+            code=shown.code, place=item.site.span(), names=item.equation.names, subject="compared"
+        )
+        for shown, item in guards
+    }
     return Report(
-        findings=(*guards, *(_finding(item, origins) for item in roots)),
-        consequences=tuple(_finding(item, origins) for item in (*behind, *evidence.consequences())),
+        findings=(*(shown for shown, _ in guards), *(shown for shown, _ in roots)),
+        consequences=tuple(shown for shown, _ in later),
+        identities=known | {shown: identity_of(item) for shown, item in (*roots, *later)},
+        numbers=numbers,
         comparisons=tuple(shown for shown, _ in comparisons if shown.severity is Severity.NOTE),
         capacity=tuple(_relation(item) for item in evidence.relations.values()),
         notes=tuple(f"{site}  {equation}" for equation, site in evidence.notes.values()),

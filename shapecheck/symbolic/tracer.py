@@ -247,6 +247,7 @@ class Trace:
             allowed=self._allowed,
             stopped=self._stopped,
             setting=self._setting,
+            numbers=frozenset(name for name in self._plan.numbers if not self._plan.is_symbol(name)),
         )
 
     @contextmanager
