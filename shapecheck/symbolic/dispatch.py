@@ -139,6 +139,8 @@ def _recorded(
         result = func(*args, **kwargs)
     except Exception as error:
         try:
+            recorder.denied(operation, error)
+            kernels.ask_with_rows(func, args, kwargs, error)
             recorder.refused(operation, error)
             kernels.ask_again(func, args, kwargs, error)
         finally:

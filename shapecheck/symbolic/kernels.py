@@ -2,15 +2,16 @@
 
 Every operator runs once on small real tensors for each set of ranks and dtypes it meets, of the
 sizes that this run has, and again with all sizes alike. Filled with zeros or with ones: a refusal
-that holds for only some of these is about values or sizes.
+that holds for only some of these is about values or sizes. An axis of no rows is a size too, and
+one that the code does not see coming: what is taken with rows alone is a finding.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import torch
 from torch.overrides import (
@@ -19,17 +20,12 @@ from torch.overrides import (
 
 from shapecheck.symbolic.evidence import Meeting
 from shapecheck.symbolic.operands import leaves, tensors
+from shapecheck.symbolic.real_kernels import Arguments, Keywords, refusal, takes
 from shapecheck.symbolic.shape_env import Operator, expression, is_refusal, sizes_of, without_modes
 
 if TYPE_CHECKING:
     from shapecheck.symbolic.recorder import Recorder
 
-# Real operands are small, or the kernel is not asked.
-_LARGEST = 1 << 22
-# A kernel that this device lacks may be there on another.
-_MISSING = "not implemented for"
-# Nor does a machine without the memory, or without a device to pin it for, say anything.
-_UNABLE = ("can't allocate", "DefaultCPUAllocator", "pinned memory", "pin_memory")
 # Their sizes depend on values, and neither zeros nor ones need fit.
 _OF_VALUES = frozenset(
     {
@@ -42,12 +38,12 @@ _OF_VALUES = frozenset(
     }
 )  # fmt: skip
 # What these are refused for are numbers, and numbers are no one's rank.
-_RESHAPES = frozenset(["view", "reshape", "unflatten", "split", "chunk", "narrow", "as_strided"])
-Arguments = tuple[Any, ...]
-Keywords = Mapping[str, Any]
-SizeOf = Callable[[int], int]
-Dtypes = Mapping[torch.dtype, torch.dtype]
-_AS_THEY_ARE: Dtypes = {}
+_BY_NUMBERS = frozenset(["view", "reshape", "unflatten", "split", "chunk", "narrow", "as_strided"])
+_RESHAPES = frozenset(["view", "reshape", "unflatten"])
+# Rows that stand on an axis of none.
+_SOME = 3
+_WITH_ROWS = "return before this line where there are no rows"
+_SIZE = "write the size in place of -1"
 _FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
 
@@ -69,7 +65,7 @@ class Kernels:
         if func.overloadpacket.__name__ in _OF_VALUES:
             return
         operands = list(tensors((args, kwargs)))
-        key = (func, tuple((one.dtype, one.dim()) for one in operands))
+        key = (func, tuple((one.dtype, one.dim(), _is_empty(one)) for one in operands))
         if not operands or key in self._asked:
             return
         filling = self._filling(func, args)
@@ -81,6 +77,8 @@ class Kernels:
             if refused is None:
                 refused = self._refuses_floats(func, args, kwargs, operands)
             elif not refusal(func, args, kwargs, _one_or_two, result):
+                if self._takes_rows(func, args, kwargs, operands):
+                    self._report(_no_rows(refused), operands, _WITH_ROWS)
                 refused = None
         if refused:
             self._report(f"torch refuses these ranks or dtypes ({refused})", operands)
@@ -127,6 +125,23 @@ class Kernels:
             said = said or refused
         return said
 
+    def ask_with_rows(
+        self, func: Callable[..., object], args: Arguments, kwargs: Keywords, error: Exception
+    ) -> None:
+        """Report a refused call that is taken as soon as there are rows."""
+        operation = self.recorder.operation
+        if operation is None or operation.meetings or not is_refusal(error):
+            return
+        operands = list(tensors((args, kwargs)))
+        if operation.name in _RESHAPES:
+            if any(map(_is_empty, operands)) and _leaves_open(operation.name, args, kwargs):
+                text = "no size follows for -1 where an axis of no rows stands beside it"
+                self._report(text, operands, _SIZE)
+        elif _is_torchs_own(func) and self._takes_rows(func, args, kwargs, operands):
+            if refusal(func, args, kwargs, self._hint):
+                said = self.recorder.judge.readable(str(error))
+                self._report(_no_rows(said), operands, _WITH_ROWS)
+
     def ask_again(
         self, func: Callable[..., object], args: Arguments, kwargs: Keywords, error: Exception
     ) -> None:
@@ -135,21 +150,29 @@ class Kernels:
         operands = list(tensors((args, kwargs)))
         if operation is None or not operands or not is_refusal(error):
             return
-        if not _is_torchs_own(func):
-            return
-        if operation.name in _RESHAPES or operation.meetings:
+        if not _is_torchs_own(func) or operation.name in _BY_NUMBERS or operation.meetings:
             return
         said = self.recorder.judge.readable(str(error))
         # All sizes alike: what is refused still is so for a rank or a dtype.
         if refusal(func, args, kwargs, _one_or_two, lacking=True):
             self._report(f"torch refuses these ranks or dtypes ({said})", operands)
-        elif any(size == 0 for one in operands for size in one.shape if type(size) is int):
-            self._report(f"torch refuses an axis of no rows ({said})", operands)
+
+    def _takes_rows(
+        self,
+        func: Callable[..., object],
+        args: Arguments,
+        kwargs: Keywords,
+        operands: Iterable[torch.Tensor],
+    ) -> bool:
+        """Whether the kernel takes the operands with rows on every axis that has none."""
+        return any(map(_is_empty, operands)) and takes(
+            func, args, kwargs, lambda size: self._hint(size) or _SOME
+        )
 
     def _hint(self, size: int) -> int:
         return self.recorder.hint(size) if isinstance(size, torch.SymInt) else size
 
-    def _report(self, said: str, operands: list[torch.Tensor]) -> None:
+    def _report(self, said: str, operands: list[torch.Tensor], remedy: str = "") -> None:
         operation = self.recorder.operation
         assert operation is not None, "an operation is in progress"
         shown = " and ".join(
@@ -164,44 +187,25 @@ class Kernels:
                 site=operation.site,
                 operation=f"{operation.name} of {shown}",
                 origins=self.recorder.origins(operands),
+                remedy=remedy,
             )
         )
 
 
-def refusal(
-    func: Callable[..., object],
-    args: Arguments,
-    kwargs: Keywords,
-    size_of: SizeOf,
-    result: object = (),
-    *,
-    lacking: bool = False,
-    dtypes: Dtypes = _AS_THEY_ARE,
-) -> str | None:
-    """What the kernel says when it refuses real operands of these sizes; None when it does not.
+def _no_rows(said: str) -> str:
+    return f"torch refuses an axis of no rows ({said})"
 
-    With `lacking` a dtype that this device has no kernel for is refused too; `dtypes` says which
-    take the place of others.
-    """
-    said: str | None = None
-    with without_modes():
-        for fill in (0, 1):
-            try:
-                real = _real((args, dict(kwargs)), size_of, fill, result, dtypes)
-                if real is None:
-                    return None
-                func(*real[0], **real[1])
-            except Exception as error:
-                said = str(error).strip().partition("\n")[0]
-                if any(text in str(error) for text in _UNABLE):
-                    return None
-                if not lacking and _lacks(error):
-                    return None
-                if not (is_refusal(error) or _lacks(error)):
-                    return None
-            else:
-                return None
-    return said
+
+def _is_empty(tensor: torch.Tensor) -> bool:
+    return any(expression(size) == 0 for size in tensor.shape)
+
+
+def _leaves_open(name: str, args: Arguments, kwargs: Keywords) -> bool:
+    """Whether a reshape of nothing leaves a size open beside one of 0, so that any would do."""
+    given = args[2:] if name == "unflatten" else args[1:]
+    numbers = (one for one in leaves((given, dict(kwargs))) if isinstance(one, int | torch.SymInt))
+    sizes = [expression(one) for one in numbers]
+    return -1 in sizes and 0 in sizes
 
 
 def _one_or_two(size: int) -> int:
@@ -216,40 +220,3 @@ def _is_torchs_own(func: Callable[..., object]) -> bool:
     if hasattr(func, "namespace"):
         return getattr(func, "namespace", None) == "aten"
     return resolve_name(func) is not None
-
-
-def _lacks(error: Exception) -> bool:
-    return isinstance(error, NotImplementedError) or _MISSING in str(error)
-
-
-def _real(given: object, size_of: SizeOf, fill: int, result: object, dtypes: Dtypes) -> Any:
-    """The same arguments with real tensors; None when there is something that cannot be real."""
-    total = 0
-    for leaf in leaves((given, result)):
-        if isinstance(leaf, torch.Tensor):
-            total += math.prod(map(size_of, leaf.shape))
-        elif isinstance(leaf, int):
-            total = max(total, leaf)  # it may be a size
-        elif isinstance(leaf, torch.SymFloat | torch.SymBool):
-            return None
-    return _made(given, size_of, fill, dtypes) if total <= _LARGEST else None
-
-
-def _made(value: object, size_of: SizeOf, fill: int, dtypes: Dtypes) -> object:
-    if isinstance(value, torch.Tensor):
-        dtype = dtypes.get(value.dtype, value.dtype)
-        return torch.full([size_of(size) for size in value.shape], fill, dtype=dtype)
-    if isinstance(value, torch.SymInt):
-        return size_of(cast(int, value))
-    if isinstance(value, list | tuple):
-        items = cast("list[object]", value)
-        made = [_made(item, size_of, fill, dtypes) for item in items]
-        return made if isinstance(value, list) else tuple(made)
-    if isinstance(value, dict):
-        named = cast("dict[str, object]", value)
-        return {
-            name: _made(item, size_of, fill, dtypes)
-            for name, item in named.items()
-            if name != "pin_memory"
-        }
-    return torch.device("cpu") if isinstance(value, torch.device) else value

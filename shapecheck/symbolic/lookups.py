@@ -30,6 +30,8 @@ from shapecheck.symbolic.shape_env import expression, sizes_of
 if TYPE_CHECKING:
     from shapecheck.symbolic.recorder import Recorder
 
+# Findings of an operator that say why its index reaches too far.
+_EXPLAINS = {"SHP203", "SHP305"}
 # Far more requests than any fixed axis has places.
 _MANY_ROWS = sympy.Integer(1_000_003)
 
@@ -48,7 +50,13 @@ class Lookups:
     _same_code: dict[Expression, bool] = field(default_factory=dict[Expression, bool])
 
     def follow(self, packet: object, args: tuple[Any, ...]) -> None:
-        """Report an index that an operator looks up with and that reaches beyond its axis."""
+        """Report an index that an operator looks up with and that reaches beyond its axis.
+
+        Not so where it is known by now that the ids are others, or that there is no row at all.
+        """
+        operation = self.recorder.operation
+        if operation is not None and _EXPLAINS & {one.code for one in operation.meetings}:
+            return
         if packet in INDEXING:
             indices = cast("Sequence[torch.Tensor | None]", args[1])
             if not any(index is not None and index.dtype is torch.bool for index in indices):

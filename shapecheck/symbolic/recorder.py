@@ -158,10 +158,25 @@ class Recorder:
             if causes:
                 taint(result, causes)
 
+    def denied(self, operation: Operation, error: Exception) -> None:
+        """A torch call raised: an equality that it asked for in vain is a finding."""
+        if operation.meetings or not is_refusal(error):
+            return
+        for expr in reversed(operation.refused):
+            equations = self.judge.wanted(expr)
+            for equation in equations:
+                self._meet(equation, operation, refused=True)
+            if equations:
+                return
+
     def refused(self, operation: Operation, error: Exception) -> None:
-        """A torch call raised: what it was refused is a finding."""
-        if not operation.meetings and is_refusal(error):
-            self._refused(operation, error)
+        """A torch call raised, and nothing else says why: its sizes disagree.
+
+        sympy sees by itself that 3*h is not h, and then nobody asks.
+        """
+        names = self._names_of(operation.sizes).union(*map(self.names, operation.operands))
+        if names and not operation.meetings and is_refusal(error):
+            self._refuse(operation, names, self.judge.readable(str(error)))
 
     def names(self, tensor: torch.Tensor) -> frozenset[str]:
         """The dimensions that occur in the tensor's shape."""
@@ -325,18 +340,6 @@ class Recorder:
                 refused=refused,
             )
         )
-
-    def _refused(self, operation: Operation, error: Exception) -> None:
-        for expr in reversed(operation.refused):
-            equations = self.judge.wanted(expr)
-            for equation in equations:
-                self._meet(equation, operation, refused=True)
-            if equations:
-                return
-        # sympy sees by itself that 3*h is not h, and then nobody asks.
-        names = self._names_of(operation.sizes).union(*map(self.names, operation.operands))
-        if names:
-            self._refuse(operation, names, self.judge.readable(str(error)))
 
     def _refuse(self, operation: Operation, names: frozenset[str], why: str) -> None:
         text, origins = self.describe_operands(operation, names)

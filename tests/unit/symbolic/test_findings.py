@@ -130,7 +130,7 @@ def test_a_sweep_finds_what_only_no_rows_show():
         t.tensor("bs target_heads target_head_dim").reshape(t.size("bs"), -1)
 
     assert sweep(subject, runs=(Run(),)).findings == ()
-    assert [finding.code for finding in sweep(subject).findings] == ["SHP301"]
+    assert [finding.code for finding in sweep(subject).findings] == ["SHP203"]
 
 
 def test_a_sweep_takes_what_is_allowed():

@@ -58,14 +58,69 @@ def test_a_refused_rank_or_dtype_without_names_shows_its_operands(run: Run) -> N
     assert any(note.message == "made here" for note in report.findings[0].notes)
 
 
-def _best_of_none(t: Trace) -> object:
-    return torch.zeros(4, 0).argmax(dim=1)
+# What the fake kernel refuses too, what it takes, and reshapes that leave a size open.
+NO_ROWS: dict[str, Run] = {
+    "the best along it": lambda t: torch.zeros(4, 0).argmax(dim=1),
+    "the best of a batch": lambda t: t.tensor("bs topk").argmax(0),
+    "the largest of all": lambda t: t.tensor("bs", torch.int64).max(),
+    "the largest of each column": lambda t: t.tensor("bs topk").softmax(-1).max(0),
+    "rows of it": lambda t: t.tensor("bs topk")[torch.zeros(t.size("topk"), dtype=torch.int64)],
+    "a view of an open size": lambda t: t.tensor("bs topk num_steps").view(t.size("bs"), -1),
+    "a reshape of an open size": lambda t: t.tensor("bs*topk num_steps").reshape(
+        t.size("bs"), t.size("topk"), -1
+    ),
+    "a split axis of an open size": lambda t: t.tensor("bs*topk").unflatten(0, (t.size("bs"), -1)),
+    "rows that a quotient counts": lambda t: t.tensor("bs*topk num_steps").view(
+        t.size("bs*topk") // t.size("topk"), -1
+    ),
+    "a torn axis of no names": lambda t: torch.zeros(5)[: t.size("bs")].view(t.size("bs"), -1),
+}
+SOME_ROWS: dict[str, Run] = {
+    "sizes in words": lambda t: t.tensor("bs topk num_steps").view(
+        t.size("bs"), t.size("topk*num_steps")
+    ),
+    "axes that are merged": lambda t: t.tensor("bs topk num_steps").flatten(1),
+    "an axis that is split": lambda t: t.tensor("bs topk*num_steps").unflatten(
+        1, (t.size("topk"), -1)
+    ),
+    "rows that are open": lambda t: t.tensor("bs*topk num_steps").view(
+        -1, t.size("topk"), t.size("num_steps")
+    ),
+    "the best of each": lambda t: t.tensor("bs topk").argmax(1),
+    "a sum over them": lambda t: t.tensor("bs topk").sum(0),
+    "nothing of nothing": lambda t: t.tensor("bs topk")[t.tensor("bs", torch.int64)],
+}
 
 
-def test_a_refused_axis_of_no_rows_shows_its_operands() -> None:
-    report = _traced(_best_of_none)
-    assert [finding.code for finding in report.findings] == ["SHP203"]
-    assert "no rows" in report.findings[0].message
+@pytest.mark.parametrize("name", NO_ROWS)
+def test_an_axis_of_no_rows_that_torch_refuses_is_found(name: str) -> None:
+    with trace(hints={"bs": 0}) as t:
+        t.run(NO_ROWS[name], t)
+    (finding,) = t.report().findings
+    assert finding.code == "SHP203"
+    assert "no rows" in finding.message
+    assert {note.message for note in finding.notes} >= {"made here"}
+    remedy = next(note.message for note in finding.notes if note.label == "settle it")
+    assert ("-1" in remedy) == ("-1" in finding.message)
+    with trace() as t:
+        t.run(NO_ROWS[name], t)
+    assert len(t.report().findings) == (name == "the best along it")
+
+
+@pytest.mark.parametrize("name", SOME_ROWS)
+def test_what_torch_takes_without_rows_is_clean(name: str) -> None:
+    with trace(hints={"bs": 0}) as t:
+        t.run(SOME_ROWS[name], t)
+    assert (t.report().findings, t.report().stopped) == ((), None)
+
+
+def test_sizes_that_disagree_without_rows_are_no_axis_of_no_rows() -> None:
+    def disagree(t: Trace) -> object:
+        return t.tensor("bs 3*target_hidden") + t.tensor("bs target_hidden")
+
+    with trace(hints={"bs": 0}) as t:
+        t.run(disagree, t)
+    assert [one.code for one in t.report().findings] == ["SHP301"]
 
 
 def _drawn(t: Trace) -> object:
@@ -135,7 +190,7 @@ VALUES: dict[str, Run] = {
     "segments that add up": _segments,
     "pinned memory": _pinned,
     "more memory than there is": _too_large,
-    "the best of each column": lambda t: t.tensor("bs topk").softmax(-1).max(0),
+    "the best of each": lambda t: t.tensor("bs topk").softmax(-1).max(1),
 }
 
 

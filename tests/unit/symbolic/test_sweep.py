@@ -68,10 +68,10 @@ ONE: dict[str, tuple[Subject, str, str]] = {
         "SHP203",
         EVERY,
     ),
-    "a width at a contract": (lambda t: _crossed(t, "draft_hidden", "target"), "SHP301", EVERY),
+    "a width at a contract": (lambda t: _crossed(t, "draft_hidden", "target"), "SHP201", EVERY),
     "a dtype at a contract": (lambda t: _crossed(t, "target_hidden", "draft"), "SHP304", EVERY),
     "what only no rows show": (
-        lambda t: t.tensor("bs topk").argmax(0) if t.size("topk") else None,
+        lambda t: t.tensor("bs topk").argmax(0),
         "SHP203",
         "equal, bs=0",
     ),
