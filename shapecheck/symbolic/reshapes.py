@@ -11,16 +11,16 @@ place, and no size tells. The axes had to be permuted first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import sympy
 import torch
 
 from shapecheck.symbolic.evidence import Meeting
 from shapecheck.symbolic.expressions import Expression
-from shapecheck.symbolic.shape_env import Operator, sizes_of
+from shapecheck.symbolic.shape_env import Operator, expression, sizes_of
 
 if TYPE_CHECKING:
     from shapecheck.symbolic.recorder import Recorder
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _aten = torch.ops.aten
 _RESHAPES = frozenset[object]({_aten.view, _aten._unsafe_view, _aten._reshape_alias})
 Axes = tuple[Expression, ...]
+Numbers = Mapping[Expression, Expression]
 
 
 def check_reshape(
@@ -41,9 +42,12 @@ def check_reshape(
         return
     if given.dtype is not result.dtype or given.dim() < 2 or result.dim() < 2:
         return
-    for before, after in _pieces(_long(given), _long(result)):
-        if len(before) > 1 and len(after) > 1 and _is_permuted(before, after):
-            names = {recorder.judge.names[one] for size in before for one in size.free_symbols}
+    before, after = _long(sizes_of(given)), _long(_wanted(args[1], result))
+    numbers = {symbol: recorder.judge.hints[symbol] for symbol in recorder.judge.counted}
+    for torn in (_torn(before, after, {}), _torn(before, after, numbers)):
+        if torn is not None:
+            known = recorder.judge.names
+            names = {known[one] for size in torn for one in size.free_symbols if one in known}
             text, origins = recorder.describe_operands(operation, frozenset(names))
             recorder.add(
                 Meeting(
@@ -60,19 +64,42 @@ def check_reshape(
             return
 
 
-def _long(tensor: torch.Tensor) -> list[Expression]:
+def _torn(before: list[Expression], after: list[Expression], numbers: Numbers) -> Axes | None:
+    """The first axes that lie in another order than they were seen in.
+
+    `numbers` stand for names that a loop has counted: what was stacked there has a number of
+    places, and is taken apart by the name.
+    """
+    numbered = [[size.xreplace(numbers) for size in sizes] for sizes in (before, after)]
+    for here, there in _pieces(*numbered):
+        old, new = numbered[0][here], numbered[1][there]
+        if len(old) > 1 and len(new) > 1 and _are_named(before[here], after[there]):
+            if _matches(tuple(old), tuple(new)):
+                return (*before[here], *after[there])
+    return None
+
+
+def _wanted(given: object, result: torch.Tensor) -> list[Expression]:
+    """The sizes as the code wrote them: the result has those of before where they are as large."""
+    written = [expression(size) for size in cast("Sequence[int]", given)]
+    return [
+        made if size == -1 else size for size, made in zip(written, sizes_of(result), strict=True)
+    ]
+
+
+def _long(sizes: Iterable[Expression]) -> list[Expression]:
     """The sizes, without axes of one place."""
-    return [size for size in sizes_of(tensor) if size != 1]
+    return [size for size in sizes if size != 1]
 
 
-def _pieces(before: list[Expression], after: list[Expression]) -> Iterator[tuple[Axes, Axes]]:
+def _pieces(before: list[Expression], after: list[Expression]) -> Iterator[tuple[slice, slice]]:
     """The shortest runs of axes on both sides that hold as many values, in order."""
     ends = [_products(axes) for axes in (before, after)]
     starts = [0, 0]
     for end, product in enumerate(ends[0], start=1):
         if product in ends[1][starts[1] :]:
             other = ends[1].index(product, starts[1]) + 1
-            yield tuple(before[starts[0] : end]), tuple(after[starts[1] : other])
+            yield slice(starts[0], end), slice(starts[1], other)
             starts = [end, other]
 
 
@@ -84,18 +111,16 @@ def _products(axes: Sequence[Expression]) -> list[Expression]:
     return found
 
 
-def _is_permuted(before: Axes, after: Axes) -> bool:
-    """Whether every new axis is a product of some of the old ones, each taken once.
+def _are_named(*sides: Sequence[Expression]) -> bool:
+    """Whether two names are among them.
 
-    One name beside plain numbers is too little to tell: a number may be the half of a width.
+    One beside plain numbers is too little to tell: a number may be the half of a width.
     """
-    if sum(bool(size.free_symbols) for size in before) < 2:
-        return False
-    return _matches(before, after)
+    return any(sum(bool(size.free_symbols) for size in side) > 1 for side in sides)
 
 
 def _matches(before: Axes, after: Axes) -> bool:
-    """Whether the first new axis is a product of old ones, and the others of those left."""
+    """Whether every new axis is a product of some of the old ones, each taken once."""
     if not after:
         return not before
     for count in range(1, len(before) + 1):

@@ -12,8 +12,8 @@ from shapecheck.symbolic import Trace, trace
 Run = Callable[[Trace], object]
 
 
-def _codes(run: Run) -> list[str]:
-    with trace(hints={"bs": 7}) as t:  # with equal numbers torch takes the axes as they were
+def _codes(run: Run, **hints: int) -> list[str]:
+    with trace(hints=hints) as t:
         run(t)
     return [finding.code for finding in t.report().findings]
 
@@ -27,16 +27,39 @@ def _attended(t: Trace, *, swapped: bool) -> object:
     )
 
 
+def _stacked(t: Trace, shape: str, count: str, axis: int = 0) -> torch.Tensor:
+    """One tensor for each turn of a loop."""
+    return torch.stack([t.tensor(shape) for _ in range(t.size(count))], axis)
+
+
 TORN: dict[str, Run] = {
     "heads and rows": lambda t: _attended(t, swapped=False),
     "two axes": lambda t: t.tensor("bs topk").view(t.size("topk"), t.size("bs")),
     "in the middle of others": lambda t: t.tensor("bs topk num_steps draft_hidden").reshape(
         t.size("bs"), t.size("num_steps"), t.size("topk"), -1
     ),
+    "steps of a loop": lambda t: _stacked(t, "bs topk", "num_steps").view(
+        t.size("bs"), t.size("num_steps"), t.size("topk")
+    ),
+    "steps of a loop, side by side": lambda t: _stacked(t, "bs topk", "num_steps").view(
+        t.size("bs"), t.size("num_steps*topk")
+    ),
+    "layers of a loop": lambda t: _stacked(t, "tokens target_hidden", "num_aux").view(
+        -1, t.size("num_aux*target_hidden")
+    ),
     "beside a number": lambda t: t.tensor("bs 4 topk").view(t.size("bs*topk"), 4),
 }
 
 WHOLE: dict[str, Run] = {
+    "steps of a loop behind the rows": lambda t: _stacked(t, "bs topk", "num_steps", axis=1).view(
+        t.size("bs"), t.size("num_steps*topk")
+    ),
+    "steps of a loop in their order": lambda t: _stacked(t, "bs topk", "num_steps").view(
+        t.size("num_steps"), t.size("bs*topk")
+    ),
+    "layers of a loop behind the rows": lambda t: _stacked(
+        t, "tokens target_hidden", "num_aux", axis=1
+    ).view(-1, t.size("num_aux*target_hidden")),
     "permuted first": lambda t: _attended(t, swapped=True),
     "merged": lambda t: t.tensor("bs topk draft_hidden").flatten(0, 1),
     "split": lambda t: t.tensor("bs*topk draft_hidden").view(
@@ -60,14 +83,17 @@ WHOLE: dict[str, Run] = {
 }
 
 
+# Where two numbers are equal torch takes the axes as they were.
+@pytest.mark.parametrize("hints", [{}, {"bs": 7}], ids=str)
 @pytest.mark.parametrize("name", TORN)
-def test_axes_in_another_order_are_found(name: str) -> None:
-    assert _codes(TORN[name]) == ["SHP303"]
+def test_axes_in_another_order_are_found(name: str, hints: dict[str, int]) -> None:
+    assert _codes(TORN[name], **hints) == ["SHP303"]
 
 
+@pytest.mark.parametrize("hints", [{}, {"bs": 7}], ids=str)
 @pytest.mark.parametrize("name", WHOLE)
-def test_axes_that_lie_side_by_side_are_clean(name: str) -> None:
-    assert _codes(WHOLE[name]) == []
+def test_axes_that_lie_side_by_side_are_clean(name: str, hints: dict[str, int]) -> None:
+    assert _codes(WHOLE[name], **hints) == []
 
 
 def test_a_width_of_the_other_model_that_has_to_divide_is_found() -> None:
