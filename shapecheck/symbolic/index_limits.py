@@ -48,7 +48,7 @@ def makes_limited(marks: IndexMarks, packet: object, args: Sequence[Any]) -> boo
     if packet in EMPTY:
         return False
     if packet in SUMS:
-        return args[0].dtype not in INTEGERS  # a count of a mask is limited by its axis
+        return marks.is_flag(args[0])  # a count of a mask is limited by its axis
     if packet not in UNLIMITED:
         return True
     values = tensors(args[:1] if packet in TAKES else args)

@@ -80,6 +80,8 @@ class IndexMarks:
     _patched: set[int] = field(default_factory=set[int])
     # Memory whose largest value may be a limit that the code set.
     _limited: set[int] = field(default_factory=set[int])
+    # Memory of conditions as whole numbers, and of what they count: nothing that came in.
+    _flags: set[int] = field(default_factory=set[int])
     _writes: Counter[int] = field(default_factory=Counter[int])
     # The memory that the values were computed from; what is laid out comes from none.
     _sources: dict[int, frozenset[int]] = field(default_factory=dict[int, "frozenset[int]"])
@@ -111,6 +113,12 @@ class IndexMarks:
         """Whether the code may have limited the values; those of a contract may be any."""
         return tensor.layout is torch.strided and storage_key(tensor)[0] in self._limited
 
+    def is_flag(self, tensor: torch.Tensor) -> bool:
+        """Whether the values follow from conditions and constants: the sum of such is a count."""
+        if tensor.dtype not in INTEGERS or self.is_laid_out(tensor):
+            return True
+        return tensor.layout is torch.strided and storage_key(tensor)[0] in self._flags
+
     def sources(self, tensor: torch.Tensor) -> frozenset[int]:
         """The memory that the values were computed from."""
         if tensor.layout is not torch.strided or self.is_laid_out(tensor):
@@ -126,9 +134,11 @@ class IndexMarks:
         *,
         laid_out: bool,
         limited: bool,
+        flags: bool = False,
     ) -> None:
         """An operator made the tensor."""
         key = self._hold(tensor)
+        _put(self._flags, key, there=flags)
         self._sources[key] = sources
         self._said.discard(key)
         self._is_now(key, index if tensor.dtype in INTEGERS else None, laid_out, limited)
@@ -146,9 +156,10 @@ class IndexMarks:
             part.index, part.own, part.laid_out = index, True, False
             part.writes = self._writes[key]
 
-    def mix(self, tensor: torch.Tensor, sources: frozenset[int]) -> None:
+    def mix(self, tensor: torch.Tensor, sources: frozenset[int], *, flags: bool = False) -> None:
         """What is written next comes from these."""
         if tensor.layout is torch.strided:
+            _put(self._flags, self._hold(tensor), there=flags)
             # Laid out so far: what was there came from nowhere.
             self._sources[self._hold(tensor)] = self.sources(tensor) | sources
 

@@ -105,18 +105,29 @@ class Indices:
         sources = frozenset[int]().union(*map(self._marks.sources, givers))
         counted = self._of_results(packet, args, kwargs, made)
         limited = makes_limited(self._marks, packet, args)
+        flags = self._are_flags(func, givers)
         first = args[0] if args else None
         for one in into:
+            still = flags and self._marks.is_flag(one)
             if one is first:
                 self._write(one, packet, args, kwargs, laid_out=laid_out)
             elif not _is_any(one, made):
                 self._marks.overwrite(one, None, laid_out=laid_out and packet in WHOLE)
-            self._marks.mix(one, sources)
+            self._marks.mix(one, sources, flags=still)
         for one, index in zip(made, counted, strict=True):
             if not _is_any(one, into):
-                self._marks.made(one, index, sources, laid_out=laid_out, limited=limited)
+                self._marks.made(
+                    one, index, sources, laid_out=laid_out, limited=limited, flags=flags
+                )
             elif one is not first:  # `out=`
                 self._marks.overwrite(one, index, laid_out=laid_out, limited=limited)
+
+    def _are_flags(self, func: Operator, givers: Sequence[torch.Tensor]) -> bool:
+        """Whether a result follows from conditions and constants alone."""
+        if _is_unknown(func):
+            return False
+        values = givers[:1] if func.overloadpacket in TAKES else givers
+        return all(map(self._marks.is_flag, values))
 
     def _of_results(
         self,

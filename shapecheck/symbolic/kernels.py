@@ -19,6 +19,7 @@ from torch.overrides import (
 )
 
 from shapecheck.symbolic.evidence import Meeting
+from shapecheck.symbolic.index_operators import INDEXING, LOOKUPS, TAKES
 from shapecheck.symbolic.operands import leaves, tensors
 from shapecheck.symbolic.real_kernels import Arguments, Keywords, refusal, takes
 from shapecheck.symbolic.shape_env import Operator, expression, is_refusal, sizes_of, without_modes
@@ -77,7 +78,9 @@ class Kernels:
             if refused is None:
                 refused = self._refuses_floats(func, args, kwargs, operands)
             elif not refusal(func, args, kwargs, _one_or_two, result):
-                if self._takes_rows(func, args, kwargs, operands):
+                # Whether an index has elements where there are no rows depends on the batch.
+                looks_up = func.overloadpacket in (*LOOKUPS, *INDEXING, *TAKES)
+                if not looks_up and self._takes_rows(func, args, kwargs, operands):
                     self._report(_no_rows(refused), operands, _WITH_ROWS)
                 refused = None
         if refused:

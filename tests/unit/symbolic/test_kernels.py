@@ -64,7 +64,6 @@ NO_ROWS: dict[str, Run] = {
     "the best of a batch": lambda t: t.tensor("bs topk").argmax(0),
     "the largest of all": lambda t: t.tensor("bs", torch.int64).max(),
     "the largest of each column": lambda t: t.tensor("bs topk").softmax(-1).max(0),
-    "rows of it": lambda t: t.tensor("bs topk")[torch.zeros(t.size("topk"), dtype=torch.int64)],
     "a view of an open size": lambda t: t.tensor("bs topk num_steps").view(t.size("bs"), -1),
     "a reshape of an open size": lambda t: t.tensor("bs*topk num_steps").reshape(
         t.size("bs"), t.size("topk"), -1
@@ -88,6 +87,12 @@ SOME_ROWS: dict[str, Run] = {
     ),
     "the best of each": lambda t: t.tensor("bs topk").argmax(1),
     "a sum over them": lambda t: t.tensor("bs topk").sum(0),
+    "what each token has of its request": lambda t: t.tensor("bs topk")[
+        t.tensor("tokens", torch.int64)
+    ],
+    "one for each of so many": lambda t: t.tensor("bs").repeat_interleave(
+        t.tensor("bs", torch.int64), output_size=t.size("tokens")
+    ),
     "nothing of nothing": lambda t: t.tensor("bs topk")[t.tensor("bs", torch.int64)],
 }
 

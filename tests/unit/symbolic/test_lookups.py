@@ -66,10 +66,43 @@ ROOMY: dict[str, Run] = {
 }
 
 
+def _written(flags: Tensor, y: Tensor) -> Tensor:
+    flags[:, :, 0] = y
+    return flags
+
+
 def _zeroed(y: Tensor) -> Tensor:
     return y.zero_()
 
 
+def _filled(y: Tensor, places: Tensor) -> Tensor:
+    y[places] = 1
+    return y
+
+
+def _like(y: Tensor) -> Tensor:
+    """A condition for each value and each other of its row."""
+    return y[:, :, None] == y[:, None]
+
+
+# Conditions as whole numbers: how many hold is limited by the axis that is counted along.
+FLAGS: dict[str, Callable[[Tensor], Tensor]] = {
+    "a mask": _like,
+    "whole numbers": lambda y: _like(y).long(),
+    "narrow numbers": lambda y: _like(y).int(),
+    "a choice of constants": lambda y: torch.where(_like(y), 1, 0),
+    "places that were filled": lambda y: _filled(
+        torch.zeros(_like(y).shape, dtype=torch.int64), _like(y)
+    ),
+    "ones that were taken out": lambda y: torch.ones_like(_like(y), dtype=torch.int64).masked_fill(
+        _like(y), 0
+    ),
+    "a prefix": lambda y: _like(y).long().cumprod(2),
+    "two at once": lambda y: _like(y).long() * (_like(y) == 0).long(),
+    "two at once, in place": lambda y: _like(y).long().mul_((_like(y) == 0).long()),
+    "a join": lambda y: torch.cat([_like(y).long(), _like(y).int()], 2),
+    "rows that were looked up": lambda y: _like(y).long()[torch.argsort(y[:, 0])],
+}
 # Values that the code has limited before a contract says what they count.
 LIMITED: dict[str, Callable[[Tensor], Tensor]] = {
     "an upper limit": lambda y: y.clamp(max=0),
@@ -86,7 +119,10 @@ LIMITED: dict[str, Callable[[Tensor], Tensor]] = {
     "zeros": _zeroed,
     "a condition": lambda y: (y < 0).long(),
     "which is the largest": lambda y: y[:, :, None].argmax(-1),
-    "a count": lambda y: (y[:, :, None] == y[:, None]).sum(2),
+    **{f"a count of {name}": lambda y, make=make: make(y).sum(2) for name, make in FLAGS.items()},
+    "a count less one": lambda y: (y[:, :, None] == y[:, None]).long().sum(2) - 1,
+    "a count of counts": lambda y: _like(y).long().sum(2).cumsum(0),
+    "a running count": lambda y: (y == y).long().cumsum(1) - 1,
     "numbers drawn": lambda y: torch.randint_like(y, 1),
     "a move of what was limited": lambda y: (y % 1).clone().flip(0)[:] + 0,
     "a copy of what was limited": lambda y: torch.empty_like(y).copy_(y % 1),
@@ -98,6 +134,11 @@ ANY: dict[str, Callable[[Tensor], Tensor]] = {
     "a copy into a buffer": lambda y: torch.zeros_like(y).copy_(y),
     "another order": lambda y: y.flip(0),
     "a sum": lambda y: torch.where(y[:, :, None] == y[:, None], y[:, None], 0).sum(2),
+    "a sum of products": lambda y: (_like(y).long() * y[:, None]).sum(2),
+    "a sum of what was written over": lambda y: (
+        _like(y).long().copy_(y[:, None].expand(_like(y).shape)).sum(2)
+    ),
+    "a sum of what was written over in part": lambda y: _written(_like(y).long(), y).sum(2),
     "one more": lambda y: y + 1,
 }
 
