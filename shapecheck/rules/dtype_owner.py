@@ -12,7 +12,8 @@ target, a quantised one its values. Nothing fails as long as both configs name o
 
 ## Instead
 
-Take the dtype from the model that makes the tensor, as its width.
+Take the dtype from the model that makes the tensor, as its width. Where a contract promises the
+dtype of a field, cast what is written into it in words (`.to(...)`).
 
 ## How to silence
 
@@ -27,6 +28,7 @@ from shapecheck.diagnostics.model import Certainty, Diagnostic, DimPair, Note, S
 from shapecheck.rules.base import Rule, Verdicts
 from shapecheck.rules.chain import creation, last_cell
 from shapecheck.static.facts import Facts, Meeting
+from shapecheck.static.symbols import Step
 from shapecheck.static.values import DType, Size, Tensor
 
 BAD = """
@@ -48,11 +50,14 @@ def check(facts: Facts, verdicts: Verdicts) -> Iterator[Diagnostic]:
         if left.owner == right.owner or meeting.span in verdicts.causes:
             continue
         odd = left if meeting.fills or _made(meeting.left) is not None else right
+        usual = right if odd is left else left
+        if _promise(odd) is not None and _promise(usual) is None:
+            odd, usual = usual, odd  # a contract says what its tensor is
         place = next((step.span for step in odd.trail if step.kind == "read"), meeting.span)
         if {place, _made(meeting.left), _made(meeting.right)} & verdicts.causes:
             continue
         verdicts.causes.add(place)
-        yield _finding(meeting, odd, right if odd is left else left, place)
+        yield _finding(meeting, odd, usual, place)
 
 
 def _made(tensor: Tensor) -> Span | None:
@@ -60,19 +65,43 @@ def _made(tensor: Tensor) -> Span | None:
     return next((span for axis in sized if (span := creation(axis)) is not None), None)
 
 
+def _promise(dtype: DType) -> Step | None:
+    """The annotation that says whose dtype it is."""
+    return next((step for step in dtype.trail if step.kind == "stated"), None)
+
+
+def _cell(dtype: DType) -> str:
+    return next((step.cell for step in reversed(dtype.trail) if step.cell), "")
+
+
+def _settle(odd: DType, usual: DType) -> str:
+    """A dtype that a contract promises stays: what meets it is made in it, or cast."""
+    if _promise(odd) is not None:
+        return "cast in words where the two meet; what a contract promises stays as it is"
+    taken = f"take the dtype from the {usual.owner}'s config"
+    return f"{taken}, or cast in words" if _promise(usual) is not None else taken
+
+
 def _finding(meeting: Meeting, odd: DType, usual: DType, place: Span) -> Diagnostic:
-    sizes: list[Size] = [axis for axis in meeting.left.dims or () if axis is not None]
-    cell = next((name for size in sizes if (name := last_cell(size))), "") or meeting.cell
+    tensor = meeting.right if odd is meeting.right.dtype else meeting.left
+    sizes: list[Size] = [axis for axis in tensor.dims or () if axis is not None]
+    cell = next((name for size in sizes if (name := last_cell(size))), "")
+    cell = cell or (meeting.cell if tensor is meeting.left else _cell(odd))
     return Diagnostic(
         code=RULE.code,
         name=RULE.name,
-        message=f"{cell or meeting.where} has the {odd.owner}'s dtype and meets the "
+        message=f"{cell or 'a tensor'} has the {odd.owner}'s dtype and meets the "
         f"{usual.owner}'s in {meeting.operator} ({meeting.where})",
         certainty=Certainty.MAY,
         primary=place,
         notes=(
             Note(label="meets", message=f"the {usual.owner}'s tensor here", span=meeting.span),
-            Note(label="settle it", message=f"take the dtype from the {usual.owner}'s config"),
+            *(
+                Note(label=f"why {one.owner}", message=f"{step.text} says so", span=step.span)
+                for one in (odd, usual)
+                if (step := _promise(one)) is not None
+            ),
+            Note(label="settle it", message=_settle(odd, usual)),
         ),
         dims=DimPair(expected=f"{usual.owner}_dtype", found=f"{odd.owner}_dtype"),
         cell=cell or meeting.where,

@@ -6,15 +6,16 @@ Fake tensors have no values; what is known of them comes from the operators that
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import torch
 
-from shapecheck.diagnostics import Diagnostic
+from shapecheck.diagnostics import Diagnostic, Note
 from shapecheck.dims.parse import Axis
 from shapecheck.runtime.violation import finding
 from shapecheck.spec import TensorSpec
+from shapecheck.symbolic.attribution import NOWHERE, current_site
 from shapecheck.symbolic.binding import Held, Names
 from shapecheck.symbolic.bounds import Bounds
 from shapecheck.symbolic.domains import Domains, Ids
@@ -41,32 +42,35 @@ class Counted:
         spec, tensor = cast(TensorSpec, held.spec), cast(torch.Tensor, held.value)
         if spec.indexes is None or tensor.layout is not torch.strided:
             return  # of sparse values nothing is followed
-        if spec.ids_of is not None:
-            self._ids(held, spec.ids_of, tensor, names)
+        if spec.ids_of is not None and self._are_others(held, spec.ids_of, tensor, names):
+            return
         if not any(expression(size) == 0 for size in tensor.shape):
             self._index(held, spec, spec.indexes, tensor, names)
 
-    def _ids(self, held: Held, model: str, tensor: torch.Tensor, names: Names) -> None:
+    def _are_others(self, held: Held, model: str, tensor: torch.Tensor, names: Names) -> bool:
+        """Whether the values are known to be ids of another vocabulary, which is reported."""
         wanted, tag = f"{model}_vocab", self.domains.of(tensor)
         if tag is None:
             tag = self.indices.ids(tensor)
             if tag is None or not self.domains.conflict(tag.name, wanted):
-                self.domains.tag(tensor, Ids(wanted))
-                return
+                said = f"{held.path} of {names.where}"
+                self.domains.tag(tensor, Ids(wanted, said, current_site()))
+                return False
         elif isinstance(tag, Ids) and not self.domains.conflict(tag.name, wanted):
-            return
+            return False
         diagnostic = finding(
             "SHP305",
             names,
             held.path,
             f"ids of {wanted} belong here, got {tag}",
             [
-                f"{wanted} comes from {names.origin(wanted)}",
+                *(f"{name} comes from {names.origin(name)}" for name in (wanted, *_named(tag))),
                 "map ids between the vocabularies where they change hands",
             ],
         )
-        found = frozenset({tag.name}) if isinstance(tag, Ids) else frozenset[str]()
-        self.report(diagnostic, tensor, found | {wanted})
+        found = frozenset(_named(tag))
+        self.report(_told(diagnostic, tag), tensor, found | {wanted})
+        return True
 
     def _index(
         self, held: Held, spec: TensorSpec, axis: Axis, tensor: torch.Tensor, names: Names
@@ -101,11 +105,25 @@ class Counted:
         names: Names,
         found: Index | Ids | None = None,
     ) -> None:
-        notes = [f"{name} comes from {names.origin(name)}" for name in sorted(wanted.names())]
+        known = (*sorted(wanted.names()), *_named(found))
+        notes = [f"{name} comes from {names.origin(name)}" for name in known]
         if isinstance(found, Index):
             notes.append(f"{found} since {found.where}")
         notes.append("hand over what counts along this axis, or allow the equality with its reason")
         diagnostic = finding("SHP307", names, held.path, f"{wanted} belong here, {got}", notes)
-        met = frozenset({found.name}) if isinstance(found, Ids) else frozenset[str]()
-        met |= found.names() if isinstance(found, Index) else met
-        self.report(diagnostic, tensor, wanted.names() | met)
+        met = found.names() if isinstance(found, Index) else frozenset(_named(found))
+        self.report(_told(diagnostic, found), tensor, wanted.names() | met)
+
+
+def _named(found: object) -> tuple[str, ...]:
+    """The vocabulary, where ids were found."""
+    return (found.name,) if isinstance(found, Ids) else ()
+
+
+def _told(diagnostic: Diagnostic, found: object) -> Diagnostic:
+    """The finding with the line that said what was found."""
+    if not isinstance(found, Ids) or found.site is NOWHERE:
+        return diagnostic
+    label, site = found.origin()
+    note = Note(label=label, message="made here", span=site.span())
+    return replace(diagnostic, notes=(*diagnostic.notes, note))

@@ -7,13 +7,14 @@ vocabulary is SHP305.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from shapecheck.symbolic.attribution import NOWHERE, Site
 from shapecheck.symbolic.evidence import Meeting
 from shapecheck.symbolic.operands import tensors
 from shapecheck.symbolic.shape_env import Operator, expression, storage_key
@@ -24,12 +25,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Ids:
-    """The values are positions along the axis `name`."""
+    """The values are positions along the axis `name`, which `since` and `site` say first."""
 
     name: str
+    since: str = field(default="", compare=False)
+    site: Site = field(default=NOWHERE, compare=False)
 
     def __str__(self) -> str:
         return f"{self.name} ids"
+
+    def origin(self) -> tuple[str, Site]:
+        """Where it is known from."""
+        return (f"{self} since {self.since}" if self.since else str(self), self.site)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +156,7 @@ class Domains:
             return
         name = self._axis_name(args[0], axis)
         if name is not None:
-            self.tag(positions[0], Ids(name))
+            self.tag(positions[0], self._made(name))
 
     def _range(self, args: tuple[Any, ...], result: object) -> None:
         # arange(end), arange(0, end), randint(high, size), randint(0, high, size)
@@ -159,7 +166,7 @@ class Domains:
         name = self.recorder.single_name(expression(limits[-1])) if limits else None
         if name is not None and self.recorder.parties.is_model(name):
             for made in tensors(result):
-                self.tag(made, Ids(name))
+                self.tag(made, self._made(name))
 
     def _sum(self, args: tuple[Any, ...], result: object) -> None:
         tags = [self.of(arg) for arg in tensors(args)]
@@ -167,14 +174,16 @@ class Domains:
         offsets = [tag for tag in tags if isinstance(tag, Offset)]
         mapped = bool(ids and offsets) and self._same(ids[0].name, offsets[0].source)
         for made in tensors(result):
-            self.tag(made, Ids(offsets[0].target) if mapped else None)
+            self.tag(made, self._made(offsets[0].target) if mapped else None)
 
     def _pass_on(self, sources: list[torch.Tensor], result: object) -> None:
-        tags = {tag for source in sources if (tag := self.of(source)) is not None}
-        names = sorted(tag.name for tag in tags if isinstance(tag, Ids))
-        for left, right in pairwise(names):
-            if self.conflict(left, right):
-                self._report(f"{left} ids meet {right} ids", left, right)
+        # One of each, the first: a set would forget which line said so.
+        tags = dict.fromkeys(tag for source in sources if (tag := self.of(source)) is not None)
+        found = sorted((tag for tag in tags if isinstance(tag, Ids)), key=lambda tag: tag.name)
+        for left, right in pairwise(found):
+            if self.conflict(left.name, right.name):
+                origins = [left.origin(), right.origin()]
+                self._report(f"{left} meet {right}", left.name, right.name, origins)
         for made in tensors(result):
             if tags and made.dtype in _INTEGERS:
                 self.tag(made, next(iter(tags)) if len(tags) == 1 else None)
@@ -192,7 +201,8 @@ class Domains:
         tag = self.of(index)
         name = self._axis_name(table, axis)
         if isinstance(tag, Ids) and name is not None and self.conflict(tag.name, name):
-            self._report(f"{tag.name} ids index an axis of {name}", name, tag.name)
+            origins = [tag.origin(), *self.recorder.origins([table])]
+            self._report(f"{tag} index an axis of {name}", name, tag.name, origins)
 
     def conflict(self, left: str, right: str) -> bool:
         """Whether the two are vocabularies of both models that nobody declared equal."""
@@ -207,7 +217,14 @@ class Domains:
             return None
         return self.recorder.single_name(expression(tensor.shape[axis]))
 
-    def _report(self, text: str, expected: str, found: str) -> None:
+    def _made(self, name: str) -> Ids:
+        """Ids that the operation in progress makes."""
+        operation = self.recorder.operation
+        return Ids(name, operation.name, operation.site) if operation is not None else Ids(name)
+
+    def _report(
+        self, text: str, expected: str, found: str, origins: Sequence[tuple[str, Site]]
+    ) -> None:
         operation = self.recorder.operation
         if operation is None:
             return
@@ -219,6 +236,6 @@ class Domains:
                 sides=(expected, found),
                 site=operation.site,
                 operation=operation.name,
-                origins=self.recorder.origins(operation.operands),
+                origins=tuple(origins),
             )
         )

@@ -78,7 +78,7 @@ class Indices:
         """The vocabulary that the values are known to be ids of."""
         found = self.of(tensor)
         name = self._model(found) if found is not None else None
-        return Ids(name) if name is not None else None
+        return Ids(name, found.where) if found is not None and name is not None else None
 
     def follow(
         self, func: Operator, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: object

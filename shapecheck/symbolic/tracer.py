@@ -16,7 +16,7 @@ from shapecheck.dims.model import Dims
 from shapecheck.dims.parse import parse_shape
 from shapecheck.dims.vocabulary import Owner, lookup
 from shapecheck.errors import ShapecheckError, ShapeContractError
-from shapecheck.symbolic.attribution import site_of_error
+from shapecheck.symbolic.attribution import current_site, site_of_error
 from shapecheck.symbolic.bounds import Bounds
 from shapecheck.symbolic.constructs import constructs
 from shapecheck.symbolic.contracts import Contracts
@@ -188,7 +188,7 @@ class Trace:
 
     def ids(self, tensor: torch.Tensor, axis: str) -> torch.Tensor:
         """Declare that the values count along `axis`, for example `target_vocab`."""
-        self.domains.tag(tensor, Ids(self._known(axis)))
+        self.domains.tag(tensor, Ids(self._known(axis), "t.ids", current_site()))
         self.bounds.forget(tensor)
         return tensor
 
