@@ -60,6 +60,10 @@ class Plan:
         """Whether the name becomes a symbol of its own."""
         return self.numbers[name] > 1 and name not in self.formulas and not name.endswith("_layers")
 
+    def without_symbol(self) -> frozenset[str]:
+        """The names that are plain ints or formulas."""
+        return frozenset(name for name in self.numbers if not self.is_symbol(name))
+
 
 def plan(
     dims: Dims | None,

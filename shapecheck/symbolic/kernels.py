@@ -140,10 +140,13 @@ class Kernels:
             if any(map(_is_empty, operands)) and _leaves_open(operation.name, args, kwargs):
                 text = "no size follows for -1 where an axis of no rows stands beside it"
                 self._report(text, operands, _SIZE)
-        elif _is_torchs_own(func) and self._takes_rows(func, args, kwargs, operands):
-            if refusal(func, args, kwargs, self._hint):
-                said = self.recorder.judge.readable(str(error))
-                self._report(_no_rows(said), operands, _WITH_ROWS)
+        elif (
+            _is_torchs_own(func)
+            and self._takes_rows(func, args, kwargs, operands)
+            and refusal(func, args, kwargs, self._hint)
+        ):
+            said = self.recorder.judge.readable(str(error))
+            self._report(_no_rows(said), operands, _WITH_ROWS)
 
     def ask_again(
         self, func: Callable[..., object], args: Arguments, kwargs: Keywords, error: Exception

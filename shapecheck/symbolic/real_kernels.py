@@ -60,9 +60,7 @@ def refusal(
     return said
 
 
-def takes(
-    func: Callable[..., object], args: Arguments, kwargs: Keywords, size_of: SizeOf
-) -> bool:
+def takes(func: Callable[..., object], args: Arguments, kwargs: Keywords, size_of: SizeOf) -> bool:
     """Whether the kernel takes real operands of these sizes, of zeros or of ones."""
     with without_modes():
         for fill in (0, 1):

@@ -72,10 +72,10 @@ def _torn(before: list[Expression], after: list[Expression], numbers: Numbers) -
     """
     numbered = [[size.xreplace(numbers) for size in sizes] for sizes in (before, after)]
     for here, there in _pieces(*numbered):
-        old, new = numbered[0][here], numbered[1][there]
-        if len(old) > 1 and len(new) > 1 and _are_named(before[here], after[there]):
-            if _matches(tuple(old), tuple(new)):
-                return (*before[here], *after[there])
+        old, new = tuple(numbered[0][here]), tuple(numbered[1][there])
+        several = len(old) > 1 and len(new) > 1
+        if several and _are_named(before[here], after[there]) and _matches(old, new):
+            return (*before[here], *after[there])
     return None
 
 

@@ -247,7 +247,7 @@ class Trace:
             allowed=self._allowed,
             stopped=self._stopped,
             setting=self._setting,
-            numbers=frozenset(name for name in self._plan.numbers if not self._plan.is_symbol(name)),
+            numbers=self._plan.without_symbol(),
         )
 
     @contextmanager

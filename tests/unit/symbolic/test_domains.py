@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Annotated
+
 import pytest
 import torch
+from jaxtyping import Int64
+from torch import Tensor
 
+from shapecheck import Dims, contract, ids
 from shapecheck.errors import ShapecheckError
-from shapecheck.symbolic import trace
+from shapecheck.symbolic import Trace, trace
 
 
 def codes(t) -> list[str]:
@@ -130,3 +136,59 @@ def test_one_vocabulary_by_permission(t):
 def test_an_axis_outside_the_vocabulary_is_refused(t):
     with pytest.raises(ShapecheckError, match="draft_vocap"):
         t.ids(t.tensor("bs", torch.int64), "draft_vocap")
+
+
+class Vocabularies:
+    def __init__(self, dims: Dims) -> None:
+        self.dims = dims
+
+    @contract
+    def drafted(
+        self, tokens: Annotated[Int64[Tensor, "bs"], ids("draft")], bs: Int64[Tensor, "bs"]
+    ) -> None: ...
+
+    @contract
+    def verified(
+        self, tokens: Annotated[Int64[Tensor, "bs"], ids("target")], bs: Int64[Tensor, "bs"]
+    ) -> None: ...
+
+
+def _said(t: Trace) -> Tensor:
+    rows = t.tensor("bs", torch.int64)
+    Vocabularies(t.dims).drafted(rows, t.tensor("bs", torch.int64))
+    return rows
+
+
+SOURCES: dict[str, tuple[Callable[[Trace], Tensor], str]] = {
+    "an operator": (lambda t: t.tensor("bs draft_vocab").argmax(-1), "argmax"),
+    "a contract": (_said, "argument tokens of Vocabularies.drafted"),
+    "the trace": (lambda t: t.ids(t.tensor("bs", torch.int64), "draft_vocab"), "t.ids"),
+    "a copy": (lambda t: t.tensor("bs draft_vocab").argmax(-1).clone(), "argmax"),
+}
+USES: dict[str, Callable[[Trace, Tensor], object]] = {
+    "a table": lambda t, ids: t.tensor("target_vocab target_hidden")[ids],
+    "a contract": lambda t, ids: Vocabularies(t.dims).verified(ids, t.tensor("bs", torch.int64)),
+    "ids of the other": lambda t, ids: torch.cat([ids, t.tensor("bs target_vocab").argmax(-1)]),
+}
+
+
+@pytest.mark.parametrize("setting", ["equal", "draft wider"])
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("source", SOURCES)
+def test_ids_of_the_other_vocabulary_name_both_sides(source: str, use: str, setting: str) -> None:
+    make, said = SOURCES[source]
+    with trace(setting=setting) as t:
+        USES[use](t, make(t))
+    (finding,) = t.report().findings
+    assert finding.code == "SHP305"
+    notes = {note.label: note for note in finding.notes}
+    assert notes[f"draft_vocab ids since {said}"].span is not None
+    other = {
+        "a table": "[target_vocab, target_hidden]",
+        "a contract": "contract",
+        "ids of the other": "target_vocab ids since argmax",
+    }
+    assert notes[other[use]].span is not None
+    if use == "a contract":
+        said_of = {note.message.partition(" comes from ")[0] for note in finding.notes}
+        assert {"target_vocab", "draft_vocab"} <= said_of
