@@ -6,10 +6,19 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
-from shapecheck.dims.model import Dims, Size
-from shapecheck.dims.vocabulary import lookup, near_misses
+from shapecheck.asked import (
+    refuse_no_carrier,
+    refuse_no_dims,
+    refuse_no_names,
+    refuse_no_values,
+    refuse_sizes,
+    refuse_unused,
+)
+from shapecheck.dims.model import Dims
+from shapecheck.dims.vocabulary import lookup
+from shapecheck.distinct import DistinctDims, distinct_dims
 from shapecheck.errors import ShapecheckError
 from shapecheck.made import Filler
 from shapecheck.spec import (
@@ -58,10 +67,42 @@ def make(
     the pad where it is empty, other integers and bools are 0. Raises ShapecheckError for a size or
     value that must be given, and for an index of an axis without positions or a pad.
     """
-    _refuse_sizes({"bs": bs, **sizes})
+    return make_named(
+        carrier,
+        dims,
+        {"bs": bs, **sizes},
+        said=sizes,
+        phase=phase,
+        absent=absent,
+        fields=fields,
+        device=device,
+        seed=seed,
+    )
+
+
+def make_named(
+    carrier: type[T],
+    dims: Dims,
+    sizes: Mapping[str, int],
+    *,
+    said: Collection[str],
+    phase: str | None = None,
+    absent: Collection[str] = (),
+    fields: Mapping[str, object] | None = None,
+    device: str = "cpu",
+    seed: int = 0,
+) -> T:
+    """`make` with a size for every per-call name, of which the caller said some."""
+    refuse_no_carrier("make", carrier)
+    where = f"make({carrier.__name__})"
+    refuse_no_dims(where, dims)
+    refuse_sizes(where, sizes)
+    refuse_unused(where, [CarrierSpec(cls=carrier)], said, dims)
+    refuse_no_names(where, "absent", absent)
+    refuse_no_values(where, "fields", fields)
     maker = _Maker(
         dims=dims,
-        sizes={"bs": bs, **sizes},
+        sizes=dict(sizes),
         phase=phase,
         absent=frozenset(absent),
         fields=dict(fields or {}),
@@ -71,7 +112,7 @@ def make(
     unused = [name for name in (*maker.fields, *maker.absent) if name not in maker.used]
     if unused:
         raise ShapecheckError(
-            f"make({carrier.__name__}): {', '.join(unused)}: `fields` names fields without tensors "
+            f"{where}: {', '.join(unused)}: `fields` names fields without tensors "
             "and `absent` names Optional ones; correct the name"
         )
     return made
@@ -92,20 +133,39 @@ def make_arguments(
     A parameter takes its value from `given`, from the contract, from its default, or a blank; the
     receiver is left out. Raises ShapecheckError for a function without a contract.
     """
+    return make_arguments_named(
+        function, dims, {"bs": bs, **sizes}, said=sizes, given=given, device=device, seed=seed
+    )
+
+
+def make_arguments_named(
+    function: Callable[..., object],
+    dims: Dims,
+    sizes: Mapping[str, int],
+    *,
+    said: Collection[str],
+    given: Mapping[str, object] | None = None,
+    device: str = "cpu",
+    seed: int = 0,
+) -> dict[str, object]:
+    """`make_arguments` with a size for every per-call name, of which the caller said some."""
     contract = contract_of(function)
     if contract is None:
         raise ShapecheckError(
             f"make_arguments({getattr(function, '__qualname__', function)!r}): it has no "
             "@contract; decorate it, or build its arguments by hand"
         )
-    _refuse_sizes({"bs": bs, **sizes})
+    where = f"make_arguments({contract.where})"
+    refuse_no_dims(where, dims)
+    refuse_sizes(where, sizes)
+    refuse_unused(where, [one.spec for one in contract.spec.parameters], said, dims)
+    refuse_no_values(where, "given", given)
     strange = sorted(set(given or {}) - set(contract.signature.parameters))
     if strange:
-        where = f"make_arguments({contract.where})"
         raise ShapecheckError(f"{where}: no parameter is called {strange[0]}; correct the name")
     maker = _Maker(
         dims=dims,
-        sizes={"bs": bs, **sizes},
+        sizes=dict(sizes),
         phase=contract.spec.phase,
         absent=frozenset(),
         fields={},
@@ -216,7 +276,14 @@ class _Maker:
 def _filler(dims: Dims, device: str, seed: int) -> Filler:
     import torch
 
-    generator = torch.Generator(device=device).manual_seed(seed)
+    try:
+        generator = torch.Generator(device=device).manual_seed(seed)
+    except (RuntimeError, TypeError) as error:
+        said = str(error).partition("\n")[0].partition(". ")[0]
+        raise ShapecheckError(
+            f"make: device={device!r}, seed={seed!r}: {said}; give a device of this machine and a "
+            "whole number"
+        ) from error
     return Filler(dims=dims, device=device, generator=generator)
 
 
@@ -227,72 +294,3 @@ def _is_per_call(name: str) -> bool:
 
 def _no_blank(path: str, name: str) -> ShapecheckError:
     return ShapecheckError(f"make: no blank value for {path}; give fields={{{name!r}: ...}}")
-
-
-def _refuse_sizes(sizes: Mapping[str, int]) -> None:
-    for name, size in sizes.items():
-        if lookup(name) is None:
-            near = "".join(f"; did you mean {each}?" for each in near_misses(name)[:1])
-            raise ShapecheckError(
-                f"make: {name} is no name of the vocabulary{near or '; declare it'}"
-            )
-        if size < 0:
-            raise ShapecheckError(f"make: {name}={size}: give a size of 0 or more")
-
-
-class DistinctDims(NamedTuple):
-    """The same pair twice: with a draft wider than its target, and narrower."""
-
-    wider: Dims
-    narrower: Dims
-
-
-def distinct_dims() -> DistinctDims:
-    """Dims whose free names are pairwise distinct primes, so that no wrong name fits by chance.
-
-    What follows from a formula follows it (`extend_hidden = num_aux*target_hidden`,
-    `recurrent_hidden = draft_hidden`, `accept_width = num_steps+1`), and what a model must be able
-    to halve is twice a prime (heads per key/value head, head widths).
-    """
-    return DistinctDims(wider=_distinct(37, 53), narrower=_distinct(53, 37))
-
-
-_FREE = {
-    "topk": 2,
-    "num_aux": 3,
-    "num_steps": 5,
-    "target_layers": 7,
-    "num_draft_tokens": 11,
-    "draft_layers": 13,
-    "target_kv_heads": 17,
-    "dp_ranks": 19,
-    "draft_kv_heads": 23,
-    "target_ffn": 41,
-    "draft_ffn": 43,
-    "req_rows": 59,
-    "max_context": 127,
-    "num_slots": 131,
-    "draft_vocab": 199,
-    "target_vocab": 211,
-}
-_DERIVED = {
-    "accept_width": (6, "num_steps+1"),
-    "target_heads": (34, "2*target_kv_heads"),
-    "draft_heads": (46, "2*draft_kv_heads"),
-    "target_head_dim": (58, "2*29"),
-    "draft_head_dim": (62, "2*31"),
-}
-
-
-def _distinct(target_hidden: int, draft_hidden: int) -> Dims:
-    numbers = {**_FREE, "target_hidden": target_hidden, "draft_hidden": draft_hidden}
-    chosen = {name: (number, "distinct_dims") for name, number in numbers.items()}
-    chosen |= _DERIVED
-    chosen["extend_hidden"] = (3 * target_hidden, "num_aux*target_hidden")
-    chosen["recurrent_hidden"] = (draft_hidden, "draft_hidden")
-    sizes: dict[str, Size] = {}
-    for name, (number, origin) in chosen.items():
-        declared = lookup(name)
-        assert declared is not None, name
-        sizes[name] = Size(value=number, owner=declared.owner, origin=origin)
-    return Dims(sizes=sizes, target_dtype="bfloat16", draft_dtype="float16")

@@ -11,6 +11,7 @@ from typing import cast
 
 from shapecheck.diagnostics import Note, Span
 from shapecheck.dims.model import Dims
+from shapecheck.dims.parse import Axis
 from shapecheck.errors import ShapeContractError
 from shapecheck.runtime.buffers import Filling, copy_in, fill, pairs_of, reporter_of
 from shapecheck.runtime.carrier import check
@@ -27,6 +28,7 @@ from shapecheck.symbolic.bounds import Bounds
 from shapecheck.symbolic.domains import Domains
 from shapecheck.symbolic.indices import Indices
 from shapecheck.symbolic.recorder import Recorder
+from shapecheck.symbolic.sizes import Size
 from shapecheck.symbolic.standins import Function, Standins
 
 
@@ -124,11 +126,16 @@ class Contracts:
         boundary.check([Held(tensor, name, shape_spec(shape))])
 
     def _fill(self, buffers: object, live: object) -> None:
-        """What `buffers.fill(live)` does in a trace: every pair is judged, then copied."""
+        """What `buffers.fill(live)` does in a trace: every pair is judged, then copied.
+
+        So are the buffers among themselves, which run time leaves to their `check`: a graph reads
+        as many rows of each.
+        """
         boundary = self._open(self.dims, f"{_short(type(buffers))}.fill", None)
         filling = pairs_of(buffers, live)
         for one in filling:
             _judge_pair(boundary, type(buffers), one)
+        _judge_rows(boundary, type(buffers), filling)
         copy_in(type(buffers), filling)
 
 
@@ -141,6 +148,34 @@ def _judge_pair(boundary: Boundary, cls: type, filling: Filling) -> None:
         refuse_values(reporter, pair, buffer, value, partial(boundary.facts, named=True))
     except ShapeContractError as error:
         boundary.report(error.diagnostic, value, boundary.apart(buffer, value))
+
+
+def _judge_rows(boundary: Boundary, cls: type, filling: list[Filling]) -> None:
+    """Buffers whose first axes have one name have as many rows."""
+    seen: dict[Axis, tuple[str, int]] = {}
+    for pair, buffer, _ in filling:
+        axes = {one.shape.axes[:1] for one in pair.buffer}
+        if buffer is None or not buffer.ndim or len(axes) != 1 or () in axes:
+            continue
+        ((axis,),) = axes
+        rows = boundary.facts(buffer, named=True).shape[0]
+        other, size = seen.setdefault(axis, (pair.path, rows))
+        if size == rows:
+            continue
+        names = cast("Size", size).names() | cast("Size", rows).names()
+        try:
+            reporter_of(cls, "fill", Tally(cls.__name__)).relation(
+                f"field {pair.path}",
+                "SHP401",
+                f"{axis} is {rows} here, and {size} in {other}",
+                [
+                    f"a graph reads as many rows of {pair.path} as of {other}",
+                    f"allocate every buffer with the rows of one {axis}",
+                ],
+                {},
+            )
+        except ShapeContractError as error:
+            boundary.report(error.diagnostic, buffer, names)
 
 
 def _leave(boundary: Boundary, spec: ContractSpec, result: object) -> object:

@@ -11,11 +11,23 @@ from typing import Any, Literal, TypeVar
 
 import torch
 
+from shapecheck.asked import refuse_no_dims
 from shapecheck.dims.expr import Poly
 from shapecheck.dims.model import Dims
 from shapecheck.dims.parse import parse_shape
-from shapecheck.dims.vocabulary import Owner, lookup
+from shapecheck.dims.vocabulary import Owner, lookup, near_misses
 from shapecheck.errors import ShapecheckError, ShapeContractError
+from shapecheck.symbolic.asked import (
+    axes_of,
+    refuse_hints,
+    refuse_ids,
+    refuse_model,
+    refuse_negative,
+    refuse_no_tensor,
+    refuse_receiver,
+    refuse_text,
+    setting_of,
+)
 from shapecheck.symbolic.attribution import current_site, site_of_error
 from shapecheck.symbolic.bounds import Bounds
 from shapecheck.symbolic.constructs import constructs
@@ -40,7 +52,7 @@ from shapecheck.symbolic.shape_env import (
     fake_tensors,
 )
 from shapecheck.symbolic.traced_dims import TracedDims
-from shapecheck.testing import make, make_arguments
+from shapecheck.testing import make_arguments_named, make_named
 
 Model = Literal["target", "draft"]
 Dtype = torch.dtype | Model
@@ -92,17 +104,14 @@ class Trace:
 
     def size(self, text: str) -> int:
         """A size by name or formula (`bs*topk`); a symbol that passes for an int."""
-        axes = parse_shape(text).axes
+        axes = axes_of("size", text)
         if len(axes) != 1:
             raise ShapecheckError(f"size({text!r}): one axis is wanted, write it without spaces")
         return self._evaluate(axes[0])
 
     def dtype(self, model: Model) -> torch.dtype:
         """The dtype that stands for a model's compute dtype in this trace."""
-        if model not in ("target", "draft"):
-            raise ShapecheckError(
-                f"dtype {model!r} is no model's; write 'target', 'draft' or a torch dtype"
-            )
+        refuse_model(f"dtype {model!r}", model, "'target', 'draft' or a torch dtype")
         return TARGET_DTYPE if model == "target" else self._draft_dtype
 
     def tensor(
@@ -114,8 +123,11 @@ class Trace:
         device: torch.device | str = "cpu",
     ) -> torch.Tensor:
         """A fake tensor of the named shape; `ids` marks its values as ids of that vocabulary."""
-        sizes = [self._evaluate(axis) for axis in parse_shape(shape).axes]
+        sizes = [self._evaluate(axis) for axis in axes_of("tensor", shape)]
+        refuse_negative(shape, sizes, self.recorder)
         real = dtype if isinstance(dtype, torch.dtype) else self.dtype(dtype)
+        if ids is not None:
+            refuse_ids(shape, ids, real)
         made = torch.empty(sizes, dtype=real, device=device)
         if ids is not None:
             self.ids(made, f"{ids}_vocab")
@@ -135,14 +147,8 @@ class Trace:
         `absent` leaves Optional fields out, `fields` gives values that are no tensors.
         """
         rows = self._per_call(sizes)
-        return make(
-            cls,
-            self.dims,
-            rows.pop("bs"),
-            phase=phase,
-            absent=absent,
-            fields=fields,
-            **rows,  # pyright: ignore[reportArgumentType]  # names of dims
+        return make_named(
+            cls, self.dims, rows, said=sizes, phase=phase, absent=absent, fields=fields
         )
 
     def call(
@@ -157,8 +163,9 @@ class Trace:
         `given` holds arguments by name, `sizes` sets names like `make`. Raises ShapecheckError
         for a function without a contract.
         """
+        refuse_receiver(function, receiver)
         rows = self._per_call(sizes)
-        made = make_arguments(function, self.dims, rows.pop("bs"), given=given, **rows)  # pyright: ignore[reportArgumentType]  # names of dims
+        made = make_arguments_named(function, self.dims, rows, said=sizes, given=given)
         return function(*receiver, **made)
 
     def load(self, root: str | Path, target: str) -> Any:
@@ -179,6 +186,7 @@ class Trace:
         A keyword sets another field, or one that is not this model's: an EAGLE-3 head embeds the
         target's ids, `vocab_size="target_vocab"`.
         """
+        refuse_model(f"config(..., {model!r})", model)
         others = {field: self.size(text) for field, text in fields.items()}
         return with_sizes(config, model, self._sizes, others)
 
@@ -188,21 +196,23 @@ class Trace:
 
     def ids(self, tensor: torch.Tensor, axis: str) -> torch.Tensor:
         """Declare that the values count along `axis`, for example `target_vocab`."""
+        refuse_no_tensor("ids", tensor)
         self.domains.tag(tensor, Ids(self._known(axis), "t.ids", current_site()))
         self.bounds.forget(tensor)
         return tensor
 
     def offset(self, tensor: torch.Tensor, source: str, target: str) -> torch.Tensor:
         """Declare that the values lead from `source` ids to `target` ids when added (d2t)."""
+        refuse_no_tensor("offset", tensor)
         self.domains.tag(tensor, Offset(self._known(source), self._known(target)))
         self.bounds.forget(tensor)
         return tensor
 
     def allow(self, equality: str, *, reason: str) -> None:
         """Declare an equality that the project requires, as `target_vocab == draft_vocab`."""
-        if not reason.strip():
+        if not str(reason or "").strip():
             raise ShapecheckError(f"allow({equality!r}): say why, reason='...'")
-        match = re.fullmatch(r"\s*(\S+)\s*==\s*(\S+)\s*", equality)
+        match = re.fullmatch(r"\s*(\S+)\s*==\s*(\S+)\s*", str(equality))
         if match is None:
             raise ShapecheckError(f"allow({equality!r}): write it as 'target_vocab == draft_vocab'")
         left, right = (expression(self.size(side)) for side in match.groups())
@@ -288,7 +298,10 @@ class Trace:
             return name
         if self._dims is not None:
             return str(self._dims[name])  # raises and says why it has no number
-        raise ShapecheckError(f"{name!r} is not in the vocabulary: declare it before the trace")
+        near = "".join(f"did you mean {each}? else " for each in near_misses(name)[:1])
+        raise ShapecheckError(
+            f"{name!r} is not in the vocabulary: {near}declare it before the trace"
+        )
 
 
 @contextmanager
@@ -308,7 +321,11 @@ def trace(
     `len` and `isinstance` see symbols; the calling module is always among them. `one_dtype` is
     for an engine that computes both models in one dtype by design; else they get two.
     """
-    chosen = Setting(setting)
+    chosen = setting_of(setting)
+    if dims is not None:
+        refuse_no_dims("trace", dims)
+    refuse_hints(hints)
+    refuse_text("within", within)
     numbers = plan(dims, chosen, hints)
     label = ", ".join(
         [str(chosen), *(f"{name}={number}" for name, number in (hints or {}).items())]

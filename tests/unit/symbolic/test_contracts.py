@@ -347,6 +347,33 @@ def test_a_buffer_of_the_other_width_and_one_without_partner() -> None:
     assert _codes(t.report()) == ["SHP401"]
 
 
+DISAGREEING = {
+    "another name of rows": ("num_slots", "num_slots=997"),
+    "one row more": ("padded_bs+1", "padded_bs + 1=12"),
+    "a row for each branch": ("padded_bs*topk", "padded_bs*topk=55"),
+}
+
+
+@pytest.mark.parametrize("name", DISAGREEING)
+def test_buffers_that_disagree_on_their_rows_are_found(name: str) -> None:
+    rows, said = DISAGREEING[name]
+    with trace() as t:
+        state, buffers = t.make(State), t.make(Buffers)
+        buffers.topk_index = t.tensor(f"{rows} topk", torch.int64, ids="draft")
+        buffers.fill(state)
+    (finding,) = t.report().findings
+    assert finding.code == "SHP401"
+    assert f"padded_bs is {said} here, and padded_bs=11 in hidden_states" in finding.message
+    assert finding.notes[1].message == "allocate every buffer with the rows of one padded_bs"
+
+
+def test_buffers_of_one_bucket_agree() -> None:
+    with trace() as t:
+        t.make(Buffers, padded_bs="bs*topk").fill(t.make(State))
+        t.make(Buffers, padded_bs=64).fill(t.make(State))
+    assert _codes(t.report()) == []
+
+
 def test_unequal_numbers_are_found_as_well() -> None:
     with trace(setting="draft wider") as t:
         Worker(t.dims).step(_swapped(t))
