@@ -77,7 +77,7 @@ class Bounds:
     lookups: Lookups = field(init=False)
 
     def __post_init__(self) -> None:
-        self.lookups = Lookups(self.recorder, self.of, self.said)
+        self.lookups = Lookups(self.recorder, self.of, self.said, self._share)
 
     def of(self, value: object) -> Reach | None:
         """What a tensor, or a number beside tensors, is known to have."""

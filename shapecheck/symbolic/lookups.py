@@ -30,6 +30,7 @@ from shapecheck.symbolic.shape_env import expression, sizes_of
 if TYPE_CHECKING:
     from shapecheck.symbolic.recorder import Recorder
 
+_PADDED = "take the pad out first (a mask, `where`, `clamp(min=0)`), and what it gave afterwards"
 # Findings of an operator that say why its index reaches too far.
 _EXPLAINS = {"SHP203", "SHP305"}
 # Far more requests than any fixed axis has places.
@@ -39,12 +40,13 @@ _MANY_ROWS = sympy.Integer(1_000_003)
 @dataclass(slots=True)
 class Lookups:
     """The look-ups of one trace: `reach` says what values a tensor is known to have, `said` what a
-    contract says they count.
+    contract says they count, and `share` whether one tensor follows from what another does.
     """
 
     recorder: Recorder
     reach: Callable[[object], Reach | None]
     said: Callable[[torch.Tensor], Index | None]
+    share: Callable[[object, object], bool]
     # Comparisons that were looked at, and whether they all come out the same for one row.
     _compared: dict[Expression, int] = field(default_factory=dict[Expression, int])
     _same_code: dict[Expression, bool] = field(default_factory=dict[Expression, bool])
@@ -60,16 +62,19 @@ class Lookups:
         if packet in INDEXING:
             indices = cast("Sequence[torch.Tensor | None]", args[1])
             if not any(index is not None and index.dtype is torch.bool for index in indices):
+                written = tuple(args[2:3])
                 for axis, index in enumerate(indices):
                     if index is not None:
-                        self._check(index, args[0].shape[axis], wraps=True)
+                        self._check(index, args[0].shape[axis], wraps=True, written=written)
         elif packet in LOOKUPS:
             position, where = LOOKUPS[packet]
             if args[0].dim():
                 axis = 0 if where is None else args[where]
                 self._check(args[position], args[0].shape[axis], wraps=False)
 
-    def _check(self, index: torch.Tensor, size: int, *, wraps: bool) -> None:
+    def _check(
+        self, index: torch.Tensor, size: int, *, wraps: bool, written: tuple[object, ...] = ()
+    ) -> None:
         large = expression(size)
         found, said = self.beyond(index, large, wraps=wraps), self.said(index)
         axis = self._text(large)
@@ -79,12 +84,34 @@ class Lookups:
             self._report("SHP401", f"{text} in a batch{batch}" if batch else text, value, large)
         elif said is None or self._reaches(index) or self._is_empty(index):
             return
-        elif self._is_longer(said, large) or self._is_another_table(said, large):
+        elif self._is_longer(said, large):
             text = f"{said} ({said.where}) look up an axis of {axis}"
             self._report("SHP307", text, said.size, large)
+        elif self._is_another_table(said, large):
+            text = f"{said} ({said.where}) look up an axis of {axis}"
+            remedy = f"look them up along {said.axis}, or hand over positions along {axis}"
+            self._report("SHP307", text, said.size, large, remedy)
         elif said.pad is not None and not wraps:
             text = f"the pad {said.pad} among {said} ({said.where}) looks up an axis of {axis}"
-            self._report("SHP307", text, said.size, large)
+            self._report("SHP307", text, said.size, large, _PADDED)
+        elif self._is_overwritten(said, large, index, written):
+            text = (
+                f"the pad {said.pad} among {said} ({said.where}) writes to the end of an axis of "
+                f"{axis}"
+            )
+            self._report("SHP307", text, said.size, large, _PADDED)
+
+    def _is_overwritten(
+        self, said: Index, large: Expression, index: torch.Tensor, written: tuple[object, ...]
+    ) -> bool:
+        """Whether the pad, which counts from the end, writes to a place that is a position too.
+
+        What was read there can be left out later. Not so where an axis has places of its own for
+        pads, or the values that are written follow from the index.
+        """
+        if said.pad is None or said.pad >= 0 or not written:
+            return False
+        return said.size == large and not any(self.share(index, value) for value in written)
 
     def beyond(
         self, index: torch.Tensor, large: Expression, *, wraps: bool = False, pad: int | None = None
@@ -165,7 +192,9 @@ class Lookups:
     def _text(self, size: Expression) -> str:
         return self.recorder.judge.text(size)
 
-    def _report(self, code: str, text: str, value: Expression, size: Expression) -> None:
+    def _report(
+        self, code: str, text: str, value: Expression, size: Expression, remedy: str = ""
+    ) -> None:
         operation, judge = self.recorder.operation, self.recorder.judge
         if operation is None:
             return
@@ -179,6 +208,7 @@ class Lookups:
                 site=operation.site,
                 operation=operation.name,
                 origins=self.recorder.origins(operation.operands),
+                remedy=remedy,
             )
         )
 

@@ -14,6 +14,7 @@ this one answers every question from the hints, keeps nothing, and tells a liste
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, Protocol, TypeAlias, cast
@@ -201,8 +202,19 @@ def fake_tensors(env: RecordingShapeEnv) -> Generator[FakeTensorMode]:
     mode = FakeTensorMode(shape_env=env, allow_non_fake_inputs=True)
     mode.cache_enabled = False  # it would answer for repeated sites
     # Some C++ compositions read plain sizes, which would make numbers of all symbols.
-    with remembered(), enable_python_dispatcher(), mode:
+    with remembered(), enable_python_dispatcher(), _quiet(), mode:
         yield mode
+
+
+@contextmanager
+def _quiet() -> Generator[None]:
+    """The block in which a fake kernel that refuses its operands does not log it: it is reported."""
+    said = logging.getLogger(FakeTensorMode.__module__)
+    before, said.disabled = said.disabled, True
+    try:
+        yield
+    finally:
+        said.disabled = before
 
 
 @contextmanager

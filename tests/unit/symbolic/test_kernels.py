@@ -112,6 +112,15 @@ def test_an_axis_of_no_rows_that_torch_refuses_is_found(name: str) -> None:
     assert len(t.report().findings) == (name == "the best along it")
 
 
+def test_what_a_fake_kernel_refuses_is_reported_and_not_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with trace(hints={"bs": 0}) as t:
+        t.run(NO_ROWS["the best of a batch"], t)
+    assert len(t.report().findings) == 1
+    assert [one for one in caplog.records if one.levelname == "ERROR"] == []
+
+
 @pytest.mark.parametrize("name", SOME_ROWS)
 def test_what_torch_takes_without_rows_is_clean(name: str) -> None:
     with trace(hints={"bs": 0}) as t:

@@ -240,11 +240,44 @@ class Tree:
     ) -> None: ...
 
 
+def _put(t: Trace, axis: str, child: Tensor, where: Tensor) -> None:
+    t.tensor(axis)[where] = 1
+
+
+def _kept(t: Trace, child: Tensor) -> None:
+    table = t.tensor("topk")
+    table[child] = torch.where(child >= 0, t.tensor("bs topk"), table[child])
+
+
 PADS: dict[str, tuple[Run, list[str]]] = {
     "as it is": (lambda t, child: t.tensor("bs topk").gather(1, child), ["SHP307"]),
     "clamped": (lambda t, child: t.tensor("bs topk").gather(1, child.clamp(min=0)), []),
     "replaced": (lambda t, child: t.tensor("bs topk").gather(1, child.where(child >= 0, 0)), []),
     "as the last of all": (lambda t, child: t.tensor("topk target_hidden")[child], []),
+    "over the last of all": (lambda t, child: _put(t, "topk", child, child), ["SHP307"]),
+    "over the last of all, in a copy": (
+        lambda t, child: t.tensor("topk").index_put((child,), torch.zeros(())),
+        ["SHP307"],
+    ),
+    "added to the last of all": (
+        lambda t, child: t.tensor("topk").index_put_(
+            (child,), t.tensor("bs topk"), accumulate=True
+        ),
+        ["SHP307"],
+    ),
+    "over a place of its own": (lambda t, child: _put(t, "topk+1", child, child), []),
+    "over the last, without a pad": (
+        lambda t, child: _put(t, "topk", child, child.clamp(min=0)),
+        [],
+    ),
+    "over the last, of values that are masked": (
+        lambda t, child: t.tensor("topk").index_put_(
+            (child,), t.tensor("bs topk") * (child >= 0), accumulate=True
+        ),
+        [],
+    ),
+    "over the last, as it was": (_kept, []),
+    "nothing over the last": (lambda t, child: _put(t, "topk", child, child[child >= 0]), []),
     "only those that are none": (lambda t, child: t.tensor("topk")[child[child >= 0]], []),
 }
 
