@@ -18,7 +18,8 @@ import sympy
 Expression: TypeAlias = Any
 
 _REMAINDERS = ("Mod", "PythonMod")
-_PARTS = (*_REMAINDERS, "FloorDiv", "CleanDiv")
+_QUOTIENTS = ("FloorDiv", "CleanDiv")
+_PARTS = (*_REMAINDERS, *_QUOTIENTS)
 _TRIALS = 6
 _LARGEST = 10_000
 
@@ -129,9 +130,39 @@ class Judge:
         return list(dict.fromkeys(equation for part in needed for equation in part))
 
     def equation(self, left: Expression, right: Expression) -> Equation | None:
-        """What is left of `left == right`; None when it always holds or depends on data."""
+        """What is left of `left == right`; None when it always holds or depends on data.
+
+        Where it holds as soon as a quotient (`hidden // heads`) is exact, that is what is left.
+        """
         merged = self.merged
         left, right = (_plain(side.xreplace(merged)) for side in (left, right))
+        divided: dict[tuple[Expression, Expression], None] = {}
+        left, right = (self._exact(side, divided) for side in (left, right))
+        asked = [(left, right), *((sympy.Mod(*one), sympy.Integer(0)) for one in divided)]
+        return next((one for sides in asked if (one := self._unequal(*sides))), None)
+
+    def _exact(
+        self, expr: Expression, divided: dict[tuple[Expression, Expression], None]
+    ) -> Expression:
+        """The expression with every quotient that leaves nothing in this run as a fraction.
+
+        `divided` gets what was divided, and by what.
+        """
+        if not expr.args:
+            return expr
+        args = [self._exact(arg, divided) for arg in expr.args]
+        if type(expr).__name__ in _QUOTIENTS and self._leaves_nothing(*args):
+            divided[args[0], args[1]] = None
+            return args[0] / args[1]
+        return expr if list(expr.args) == args else expr.func(*args)
+
+    def _leaves_nothing(self, value: Expression, by: Expression) -> bool:
+        known = self._named(value) and self._named(by)
+        below = self.value(by) if known else 0
+        return below != 0 and bool(self.value(value) % below == 0)
+
+    def _unequal(self, left: Expression, right: Expression) -> Equation | None:
+        """What is left of an equality in which quotients are what they are."""
         if right.is_zero and type(left).__name__ in _REMAINDERS:
             left = _shortened(left)
             if not left.free_symbols or not left.args[1].free_symbols:

@@ -208,7 +208,7 @@ def fake_tensors(env: RecordingShapeEnv) -> Generator[FakeTensorMode]:
 
 @contextmanager
 def _quiet() -> Generator[None]:
-    """The block in which a fake kernel that refuses its operands does not log it: it is reported."""
+    """The block in which a fake kernel does not log what it refuses: that is reported."""
     said = logging.getLogger(FakeTensorMode.__module__)
     before, said.disabled = said.disabled, True
     try:

@@ -62,6 +62,30 @@ def test_an_identity_is_no_evidence(judge, expr):
     assert texts(judge, expr) == []
 
 
+def _rest(whole, by):
+    """The size that -1 stands for."""
+    return FloorDiv(whole, by)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "said"),
+    [
+        (Mod(B * H, 4 * FloorDiv(H, 4)), 0, []),
+        (Mod(B * H, S * FloorDiv(H, 4) * 4), 0, ["Mod(bs, num_steps)"]),
+        (Mod(B * H, D * FloorDiv(H, D)), 0, ["Mod(target_hidden, draft_hidden)"]),
+        (B * H, D * FloorDiv(H, D) * _rest(B * H, D * FloorDiv(H, D)),
+         ["Mod(target_hidden, draft_hidden)"]),
+        (B * H, FloorDiv(B, K) * K * H, ["Mod(bs, topk)"]),
+        (FloorDiv(H, 2), FloorDiv(D, 2), ["target_hidden/2"]),
+        (FloorDiv(H, 2) * 2, D, ["target_hidden"]),
+        (FloorDiv(S, K) * K, S, ["topk*((num_steps//topk))"]),
+    ],
+)  # fmt: skip
+def test_a_quotient_that_leaves_nothing_needs_only_that(judge, left, right, said):
+    found = texts(judge, sympy.Eq(left, right, evaluate=False))
+    assert [one.partition(" == ")[0] for one in found] == said
+
+
 def test_an_or_that_holds_by_itself_needs_no_coincidence(judge):
     same = sympy.Eq(FloorDiv(B * H, B), H, evaluate=False)
     assert texts(judge, sympy.Or(same, sympy.Eq(H, D), evaluate=False)) == []

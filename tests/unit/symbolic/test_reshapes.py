@@ -96,6 +96,45 @@ def test_axes_that_lie_side_by_side_are_clean(name: str, hints: dict[str, int]) 
     assert _codes(WHOLE[name], **hints) == []
 
 
+def _heads(t: Trace, heads: str) -> torch.Tensor:
+    """Heads of a width that is computed from both numbers, as most models do."""
+    hidden = t.tensor("tokens target_hidden")
+    return hidden.view(-1, t.size(heads), hidden.shape[-1] // t.size(heads))
+
+
+def test_a_width_that_is_divided_by_heads_meets_these_alone() -> None:
+    assert _codes(lambda t: _heads(t, "target_heads").flatten(1)) == []
+    assert _codes(lambda t: _heads(t, "draft_heads")) == ["SHP301"]
+
+
+QUOTIENTS: dict[str, Run] = {
+    "halves": lambda t: t.tensor("tokens target_hidden").view(-1, t.size("target_hidden") // 2, 2),
+    "groups of heads": lambda t: t.tensor("tokens target_heads target_head_dim").view(
+        -1,
+        t.size("target_kv_heads"),
+        t.size("target_heads") // t.size("target_kv_heads"),
+        t.size("target_head_dim"),
+    ),
+    "rows beside them": lambda t: t.tensor("bs topk target_hidden").view(
+        -1,
+        t.size("topk"),
+        t.size("target_heads"),
+        t.size("target_hidden") // t.size("target_heads"),
+    ),
+    "heads that follow": lambda t: t.tensor("bs topk target_hidden").view(
+        t.size("bs"), t.size("topk"), -1, t.size("target_hidden") // t.size("target_heads")
+    ),
+}
+
+
+@pytest.mark.parametrize("setting", ["equal", "draft wider", "target wider"])
+@pytest.mark.parametrize("name", QUOTIENTS)
+def test_quotients_of_one_model_are_clean(name: str, setting: str) -> None:
+    with trace(setting=setting) as t:
+        QUOTIENTS[name](t)
+    assert t.report().findings == ()
+
+
 def test_a_width_of_the_other_model_that_has_to_divide_is_found() -> None:
     codes = _codes(lambda t: t.tensor("bs target_hidden").reshape(-1, t.size("draft_hidden")))
     assert codes == ["SHP301"]
