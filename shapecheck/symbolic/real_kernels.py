@@ -15,8 +15,9 @@ from shapecheck.symbolic.shape_env import is_refusal, without_modes
 _LARGEST = 1 << 22
 # A kernel that this device lacks may be there on another.
 _MISSING = "not implemented for"
-# Nor does a machine without the memory, or without a device to pin it for, say anything.
-_UNABLE = ("can't allocate", "DefaultCPUAllocator", "pinned memory", "pin_memory")
+# Nor does a machine without the memory, or without a device to pin it for, say anything, nor a
+# library that this device computes with.
+_UNABLE = ("can't allocate", "DefaultCPUAllocator", "pinned memory", "pin_memory", "MKL")
 Arguments = tuple[Any, ...]
 Keywords = Mapping[str, Any]
 SizeOf = Callable[[int], int]

@@ -24,9 +24,10 @@ class Run:
 
 
 # No and one row are plain numbers: as symbols they would be compared with 0 and 1 all the time.
+# A batch of no requests has no tokens either.
 STANDARD = (
     Run(),
-    Run(hints={"bs": 0}),
+    Run(hints={"bs": 0, "tokens": 0}),
     Run(hints={"bs": 1}),
     Run(setting=Setting.DRAFT_WIDER),
     Run(setting=Setting.TARGET_WIDER),

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from shapecheck import Dims, carrier, contract, dtype
 from shapecheck.symbolic import Run, Trace, sweep
+from shapecheck.symbolic.sweep import STANDARD
 
 Subject = Callable[[Trace], object]
 EVERY = "every setting"
@@ -73,7 +74,7 @@ ONE: dict[str, tuple[Subject, str, str]] = {
     "what only no rows show": (
         lambda t: t.tensor("bs topk").argmax(0),
         "SHP203",
-        "equal, bs=0",
+        "equal, bs=0, tokens=0",
     ),
 }  # fmt: skip
 
@@ -110,6 +111,26 @@ def test_a_bug_that_is_a_consequence_of_another_run_is_told_once() -> None:
     report = sweep(_both_fields)
     messages = [one.message for one in (*report.findings, *report.consequences)]
     assert len(messages) == len({one.partition(":")[0] for one in messages})
+
+
+RAGGED: dict[str, Subject] = {
+    "parts of so many": lambda t: t.tensor("tokens topk").split(
+        t.tensor("bs", torch.int64).tolist()
+    ),
+    "the request of each": lambda t: t.tensor("bs topk").index_select(
+        0,
+        torch.searchsorted(
+            t.tensor("bs", torch.int64).cumsum(0), torch.arange(t.size("tokens")), right=True
+        ).clamp(max=t.size("bs") - 1),
+    ),
+}
+
+
+def test_a_batch_of_no_requests_has_no_tokens() -> None:
+    no_requests = next(run for run in STANDARD if run.hints.get("bs") == 0)
+    for subject in RAGGED.values():
+        report = sweep(subject, runs=[no_requests])
+        assert (report.findings, report.stopped) == ((), None)
 
 
 def test_one_run_says_nothing_of_settings() -> None:
