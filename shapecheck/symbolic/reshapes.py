@@ -19,7 +19,7 @@ import sympy
 import torch
 
 from shapecheck.symbolic.evidence import Meeting
-from shapecheck.symbolic.expressions import Expression
+from shapecheck.symbolic.expressions import Expression, Judge
 from shapecheck.symbolic.shape_env import Operator, expression, sizes_of
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _aten = torch.ops.aten
 _RESHAPES = frozenset[object]({_aten.view, _aten._unsafe_view, _aten._reshape_alias})
 Axes = tuple[Expression, ...]
-Numbers = Mapping[Expression, Expression]
+Names = Mapping[Expression, Expression]
 
 
 def check_reshape(
@@ -43,8 +43,8 @@ def check_reshape(
     if given.dtype is not result.dtype or given.dim() < 2 or result.dim() < 2:
         return
     before, after = _long(sizes_of(given)), _long(_wanted(args[1], result))
-    numbers = {symbol: recorder.judge.hints[symbol] for symbol in recorder.judge.counted}
-    for torn in (_torn(before, after, {}), _torn(before, after, numbers)):
+    for counts in _counts(before, after, recorder.judge):
+        torn = _torn(*([size.xreplace(counts) for size in sizes] for sizes in (before, after)))
         if torn is not None:
             known = recorder.judge.names
             names = {known[one] for size in torn for one in size.free_symbols if one in known}
@@ -64,18 +64,26 @@ def check_reshape(
             return
 
 
-def _torn(before: list[Expression], after: list[Expression], numbers: Numbers) -> Axes | None:
-    """The first axes that lie in another order than they were seen in.
+def _counts(before: list[Expression], after: list[Expression], judge: Judge) -> Iterator[Names]:
+    """Names for numbers: none, and one that a loop has counted and the other side has as a name.
 
-    `numbers` stand for names that a loop has counted: what was stacked there has a number of
-    places, and is taken apart by the name.
+    What was stacked in a loop over steps has a number of axes, and is taken apart by the name.
     """
-    numbered = [[size.xreplace(numbers) for size in sizes] for sizes in (before, after)]
-    for here, there in _pieces(*numbered):
-        old, new = tuple(numbered[0][here]), tuple(numbered[1][there])
-        several = len(old) > 1 and len(new) > 1
-        if several and _are_named(before[here], after[there]) and _matches(old, new):
-            return (*before[here], *after[there])
+    yield {}
+    named = [
+        frozenset[Expression]().union(*(one.free_symbols for one in side))
+        for side in (before, after)
+    ]
+    for symbol in judge.counted & (named[0] ^ named[1]):
+        yield {judge.hints[symbol]: symbol}
+
+
+def _torn(before: list[Expression], after: list[Expression]) -> Axes | None:
+    """The first axes that lie in another order than they were seen in."""
+    for here, there in _pieces(before, after):
+        old, new = tuple(before[here]), tuple(after[there])
+        if len(old) > 1 and len(new) > 1 and _are_named(old) and _matches(old, new):
+            return (*old, *new)
     return None
 
 
@@ -111,12 +119,12 @@ def _products(axes: Sequence[Expression]) -> list[Expression]:
     return found
 
 
-def _are_named(*sides: Sequence[Expression]) -> bool:
+def _are_named(sizes: Axes) -> bool:
     """Whether two names are among them.
 
     One beside plain numbers is too little to tell: a number may be the half of a width.
     """
-    return any(sum(bool(size.free_symbols) for size in side) > 1 for side in sides)
+    return sum(bool(size.free_symbols) for size in sizes) > 1
 
 
 def _matches(before: Axes, after: Axes) -> bool:

@@ -68,6 +68,9 @@ WHOLE: dict[str, Run] = {
     "merged and split": lambda t: t.tensor("bs topk target_heads*target_head_dim").view(
         t.size("bs*topk"), t.size("target_heads"), t.size("target_head_dim")
     ),
+    "rows that were all counted": lambda t: _counted(t).reshape(
+        t.size("bs"), t.size("topk") * t.size("topk")
+    ),
     "one axis of one place": lambda t: t.tensor("bs 1 topk").view(1, t.size("bs"), t.size("topk")),
     "halves of a width": lambda t: t.tensor("tokens 2").view(2, t.size("tokens")),
     "pages": lambda t: t.tensor("bs*topk num_steps").view(t.size("bs"), t.size("topk*num_steps")),
@@ -81,6 +84,16 @@ WHOLE: dict[str, Run] = {
         t.tensor("bs topk").unsqueeze(1).view(t.size("bs"), t.size("topk"), 1)
     ),
 }
+
+
+def _counted(t: Trace) -> torch.Tensor:
+    """Rows for each branch of each request, of a batch that loops have counted."""
+    for name in ("bs", "topk"):
+        assert list(range(t.size(name)))
+    rows = torch.arange(0, t.size("bs*topk"), t.size("topk"))[:, None] + torch.arange(
+        t.size("topk")
+    )
+    return t.tensor("bs*topk topk")[rows.flatten()]
 
 
 # Where two numbers are equal torch takes the axes as they were.
