@@ -28,7 +28,7 @@ from shapecheck.static.machine import ROOT_BUDGET, Frame, Machine, State, unit_o
 from shapecheck.static.named import name_owner
 from shapecheck.static.packs.drift import drifted
 from shapecheck.static.packs.model import Pack
-from shapecheck.static.prefilter import can_work
+from shapecheck.static.prefilter import speaks, weight
 from shapecheck.static.project import Project, module_name
 from shapecheck.static.recall import RecallError, recall
 from shapecheck.static.statements import run_body
@@ -147,7 +147,7 @@ def _analyse(job: Job, progress: Progress) -> Analysis:
     entries, packs, only = job.entries, job.packs, job.only
     project = Project(entries.root, unreadable=dict(entries.unreadable))
     promises = Promises.of(packs)
-    is_root = root_test(promises)
+    weigh = weighing(promises)
     roots: list[tuple[FunctionFacts, bool]] = []
     crashes = project.crashes
     mine = {source.path for _, source in job.part}
@@ -170,8 +170,11 @@ def _analyse(job: Job, progress: Progress) -> Analysis:
             continue
         if facts is not None and source.path in mine:
             text = split_lines(source.text)
-            texts = ((one, _segment(one, text)) for one in facts.functions)
-            roots += [(one, may_measure_index(own)) for one, own in texts if is_root(own)]
+            most = speaks(source.path, source.text)
+            for one in facts.functions:
+                own = _segment(one, text)
+                if weigh(own) >= (1 if most or speaks(one.qualname) else 2):
+                    roots.append((one, may_measure_index(own)))
     machine = Machine(project, run_body, run_root, evaluate, call_function)
     machine.promises = promises
     if job.state is not None:
@@ -233,9 +236,9 @@ def _read_texts(machine: Machine, mine: set[str]) -> None:
         seen.shape_texts = declarations.texts - before
 
 
-def root_test(promises: Promises) -> Callable[[str], bool]:
-    """Tells by the text of a function, comments included, whether it is interpreted on its own."""
-    return lambda segment: can_work(segment) or promises.speaks_of(segment)
+def weighing(promises: Promises) -> Callable[[str], int]:
+    """Tells by the text of a function, comments included, what it has to judge: see `weight`."""
+    return lambda segment: 2 if promises.speaks_of(segment) else weight(segment)
 
 
 def _segment(function: FunctionFacts, text: list[str]) -> str:

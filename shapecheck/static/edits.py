@@ -31,7 +31,7 @@ class Edit:
         return old + self.distance
 
 
-def compare(old: str, new: str, *, path: str, is_root: Callable[[str], bool]) -> Edit | None:
+def compare(old: str, new: str, *, path: str, weigh: Callable[[str], int]) -> Edit | None:
     """The edit between two texts; None where more than bodies changed, or what they define."""
     try:
         before, after = (_indexed(text, path) for text in (old, new))
@@ -43,7 +43,7 @@ def compare(old: str, new: str, *, path: str, is_root: Callable[[str], bool]) ->
     bodies: set[Body] = set()
     for one, two in zip(before.functions, after.functions, strict=True):
         texts = _text(one, lines), _text(two, other)
-        if one.qualname != two.qualname or is_root(texts[0]) is not is_root(texts[1]):
+        if one.qualname != two.qualname or weigh(texts[0]) != weigh(texts[1]):
             return None
         if texts[0] != texts[1]:
             if _makes_its_own(one) or _makes_its_own(two):

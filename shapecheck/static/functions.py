@@ -13,7 +13,7 @@ from shapecheck.static.declared import declared_value
 from shapecheck.static.facts import Pass
 from shapecheck.static.guards import last_name
 from shapecheck.static.index import FunctionFacts
-from shapecheck.static.machine import MAX_DEPTH, Frame, State
+from shapecheck.static.machine import MAX_DEPTH, QUIET_DEPTH, Frame, State
 from shapecheck.static.named import count_by_name, name_owner
 from shapecheck.static.owners import converts_to, is_model_call
 from shapecheck.static.project import annotation_head
@@ -40,6 +40,7 @@ from shapecheck.static.values import (
     Unknown,
     Value,
     plain_values,
+    tells,
 )
 
 Arguments = tuple[Value, ...]
@@ -60,6 +61,7 @@ def call_function(
     machine = frame.machine
     if (
         frame.depth >= MAX_DEPTH
+        or (frame.depth >= QUIET_DEPTH and not _hands_over(receiver, arguments, keywords))
         or function in frame.stack
         or machine.budget <= 0
         or (_output_owner(function, receiver) and not _is_open(frame, function, receiver))
@@ -101,6 +103,12 @@ def call_function(
     if frame.state.heap.log is before and machine.budget > 0:
         machine.summaries[key] = result, basis[0]
     return _returned(frame, function, result, node)
+
+
+def _hands_over(receiver: Value | None, arguments: Arguments, keywords: Keywords) -> bool:
+    """Whether a call hands over anything that says how large it is, or whose."""
+    given = (*arguments, *keywords.values())
+    return any(map(tells, given if receiver is None else (receiver, *given)))
 
 
 def _returned(frame: Frame, function: FunctionFacts, value: Value, node: ast.expr) -> Value:

@@ -12,10 +12,10 @@ Place = tuple[int, int]  # line from 1, column from 1
 _Pair = tuple[object, object]
 
 
-def moves(old: str, new: str, is_root: Callable[[str], bool]) -> Mapping[Place, Place] | None:
+def moves(old: str, new: str, weigh: Callable[[str], int]) -> Mapping[Place, Place] | None:
     """The new place of every node, or None when the two do not mean the same to the analysis.
 
-    `is_root` tells by the text of a function whether it is interpreted on its own.
+    `weigh` tells by the text of a function whether it is interpreted on its own, as `weight` does.
     """
     try:
         pairs: list[_Pair] = [
@@ -40,7 +40,7 @@ def moves(old: str, new: str, is_root: Callable[[str], bool]) -> Mapping[Place, 
             if place and goal and moved.setdefault(place, goal) != goal:
                 return None
             texts = _text(one, before), _text(other, after)
-            if texts[0] != texts[1] and is_root(texts[0]) is not is_root(texts[1]):
+            if texts[0] != texts[1] and weigh(texts[0]) != weigh(texts[1]):
                 return None
             pairs.extend(_fields(one, other))
         elif one != other:

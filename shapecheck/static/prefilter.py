@@ -1,4 +1,4 @@
-"""The text prefilter: which files can matter, decided before anything is parsed."""
+"""The text prefilter: which files and functions can matter, decided before anything is parsed."""
 
 from __future__ import annotations
 
@@ -22,10 +22,14 @@ def can_matter(text: str) -> bool:
     """Whether a file is worth being an entry of the analysis."""
     if _has_any(_OWNERS, text) and _SIZES.search(text) is not None:
         return True
-    if _COUNTS_AN_INDEX.search(text) is not None:
-        return True
-    if _has_any(_CONTRACT_WORDS, text) and _CONTRACTS.search(text) is not None:
-        return True
+    return _COUNTS_AN_INDEX.search(text) is not None or _holds_contracts(text) or _is_guarded(text)
+
+
+def _holds_contracts(text: str) -> bool:
+    return _has_any(_CONTRACT_WORDS, text) and _CONTRACTS.search(text) is not None
+
+
+def _is_guarded(text: str) -> bool:
     return _COPIES.search(text) is not None and _COMPARES.search(text) is not None
 
 
@@ -33,15 +37,35 @@ def _has_any(words: tuple[str, ...], text: str) -> bool:
     return any(word in text for word in words)
 
 
-# A function is a root when sizes or tensors are made, met or handed over in it, when it passes on a
-# model's config, or when it drives other methods; what it calls is interpreted with what it passes.
+# A function has work to judge when sizes or tensors are made, met or handed over in it, when it
+# passes on a model's config, or when it drives other methods.
 _WORK = re.compile(
     r"torch\.(?:zeros|ones|empty|full|rand|cat|stack|where|arange|nn)|\.copy_\(|\.new_\w+\("
     r"|hidden|vocab|logits|_like\(|head_dim|\.shape\b|\[\s*:|tokens|//|self\.\w+\("
     r"|(?:draft|target)_(?:\w+_)?(?:config|cfg)\b"
 )
+# It is a root when it also speaks of two models, of the widths between them or of the buffers of a
+# graph, or when its file or class does; what it calls is interpreted with what it passes.
+_MODELS = ("draft", "target_", "speculat", "spec_", "assist", "verif", "eagle", "medusa", "mtp")
+_TELLING = (*_MODELS, "num_steps", "topk", "padded", "capture")
+_OFTEN = 20  # lines
 
 
-def can_work(segment: str) -> bool:
-    """Whether the text of a function has anything to judge."""
-    return _WORK.search(segment) is not None
+def weight(segment: str) -> int:
+    """What the text of a function has to judge: 0 nothing, 1 sizes, 2 those of two models."""
+    if _WORK.search(segment) is None:
+        return 0
+    if _has_any(_TELLING, segment.lower()) or _is_guarded(segment):
+        return 2
+    return 2 if _COUNTS_AN_INDEX.search(segment) is not None else 1
+
+
+def speaks(name: str, text: str = "") -> bool:
+    """Whether a file or class is about two models: by its name, its contracts or its words.
+
+    Then every function in it is a root that works with sizes.
+    """
+    if _has_any(_MODELS, name.lower()) or _holds_contracts(text):
+        return True
+    text = text.lower()
+    return sum(map(text.count, _MODELS)) * _OFTEN > text.count("\n")

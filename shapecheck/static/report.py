@@ -12,7 +12,7 @@ from pathlib import Path
 
 from shapecheck.diagnostics.model import Diagnostic, Severity
 from shapecheck.errors import ShapecheckError
-from shapecheck.static.analyse import analyse, root_test
+from shapecheck.static.analyse import analyse, weighing
 from shapecheck.static.analysis import Analysis
 from shapecheck.static.contracts.lookup import Promises
 from shapecheck.static.entries import Entries, read_entries
@@ -200,13 +200,13 @@ def _outcome(
         return judged(entries, analyse(entries, inputs.progress, packs)), False
     state = [f"{pack.label} {pack.digest}" for pack in packs]
     cache, key = ResultCache(folder=folder), cache_key(entries.root, paths, state)
-    is_root = root_test(Promises.of(packs))
+    weigh = weighing(Promises.of(packs))
     analysis: Analysis | None = None
     kept = cache.earlier(key)
     now = texts_now(kept.outcome, entries) if kept is not None else None
     if kept is not None and now is not None:
         edited = kept.texts.edited(now)
-        outcome = brought_up(kept.outcome, now, edited, is_root)
+        outcome = brought_up(kept.outcome, now, edited, weigh)
         if outcome is not None:
             return outcome, True
         earlier = cache.analysis(key, kept)
@@ -216,7 +216,7 @@ def _outcome(
                 now,
                 edited,
                 entries,
-                is_root=is_root,
+                weigh=weigh,
                 packs=packs,
                 progress=inputs.progress,
             )

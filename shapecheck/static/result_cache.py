@@ -26,6 +26,7 @@ from shapecheck.static.folders import Folders
 from shapecheck.static.layout import Place, moves
 from shapecheck.static.loader import Source, UnreadableFileError, read_source
 from shapecheck.static.outcome import Outcome
+from shapecheck.static.prefilter import speaks
 from shapecheck.static.states import FieldState
 from shapecheck.static.texts import Packed, Texts
 from shapecheck.static.units import Segment, Units
@@ -51,13 +52,13 @@ class ResultCache:
 
     folder: Path
 
-    def get(self, key: str, entries: Entries, is_root: Callable[[str], bool]) -> Outcome | None:
-        """The outcome of this key if it still holds, else None; `is_root` as in `moves`."""
+    def get(self, key: str, entries: Entries, weigh: Callable[[str], int]) -> Outcome | None:
+        """The outcome of this key if it still holds, else None; `weigh` as in `moves`."""
         kept = self.earlier(key)
         now = texts_now(kept.outcome, entries) if kept is not None else None
         if kept is None or now is None:
             return None
-        return brought_up(kept.outcome, now, kept.texts.edited(now), is_root)
+        return brought_up(kept.outcome, now, kept.texts.edited(now), weigh)
 
     def earlier(self, key: str) -> Kept | None:
         """The outcome that was kept last, whether it still holds or not."""
@@ -152,7 +153,7 @@ def brought_up(
     outcome: Outcome,
     now: Mapping[str, str],
     edited: Mapping[str, str],
-    is_root: Callable[[str], bool],
+    weigh: Callable[[str], int],
 ) -> Outcome | None:
     """The outcome for the texts `now`, or None when it has to be found out anew.
 
@@ -161,8 +162,8 @@ def brought_up(
     """
     moved: dict[str, Mapping[Place, Place]] = {}
     for path, old in edited.items():
-        places = moves(old, now[path], is_root)
-        if places is None:
+        places = moves(old, now[path], weigh)
+        if places is None or speaks(path, old) is not speaks(path, now[path]):
             return None
         moved[path] = places
     if not moved:

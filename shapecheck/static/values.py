@@ -238,6 +238,23 @@ def alternatives(value: Value) -> tuple[Alternative, ...]:
     return value.alternatives if isinstance(value, Union) else (Alternative(value),)
 
 
+def tells(value: Value) -> bool:
+    """Whether a value says how large something is, or whose it is."""
+    if isinstance(value, Union):
+        return any(tells(one.value) for one in value.alternatives)
+    if isinstance(value, Sequence):
+        return any(map(tells, value.items))
+    if isinstance(value, (Items, Mapping)):
+        return any(map(tells, value.choices))
+    if isinstance(value, Unknown):
+        return value.owned is not None
+    if isinstance(value, Instance):
+        return value.ref.owned is not None
+    if isinstance(value, Tensor):
+        return value.dims is not None or value.last is not None
+    return isinstance(value, (Size, DType, Shape, Layer))
+
+
 def plain_values(value: Value) -> Iterable[Plain]:
     """Every possible plain value."""
     if not isinstance(value, Union):

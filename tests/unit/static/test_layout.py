@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapecheck.static.layout import moves
-from shapecheck.static.prefilter import can_work
+from shapecheck.static.prefilter import weight
 
 OLD = """import torch
 
@@ -42,7 +42,7 @@ def _places(text: str) -> list[tuple[str, int, int]]:
     ],
 )
 def test_layout(new: str) -> None:
-    moved = moves(OLD, new, can_work)
+    moved = moves(OLD, new, weight)
     assert moved is not None
     kept = [(kind, *moved[line, column]) for kind, line, column in _places(OLD)]
     assert kept == _places(new)
@@ -63,26 +63,26 @@ def test_layout(new: str) -> None:
     ],
 )
 def test_no_layout(new: str) -> None:
-    assert moves(OLD, new, can_work) is None
-    assert moves(new, OLD, can_work) is None
+    assert moves(OLD, new, weight) is None
+    assert moves(new, OLD, weight) is None
 
 
 def test_parentheses_that_part_a_name_from_what_it_starts_are_given_up() -> None:
     new = OLD.replace("torch.zeros(a", "(torch).zeros(a")
-    assert moves(OLD, new, can_work) is None
-    assert moves(new, OLD, can_work) is not None
+    assert moves(OLD, new, weight) is None
+    assert moves(new, OLD, weight) is not None
 
 
 def test_a_comment_that_makes_a_function_a_root_is_no_layout() -> None:
     new = OLD.replace("# why", "# Worker")
     assert moves(OLD, new, lambda text: "Worker" in text) is None
-    assert moves(OLD, new, can_work) is not None
+    assert moves(OLD, new, weight) is not None
 
 
 @given(st.lists(st.sampled_from(["", "# c", "#"]), min_size=9, max_size=9))
 def test_lines_without_code_anywhere(extra: list[str]) -> None:
     lines = OLD.splitlines()
     new = "\n".join(f"{more}\n{line}" for more, line in zip(extra, lines, strict=False))
-    moved = moves(OLD, new + "\n", can_work)
+    moved = moves(OLD, new + "\n", weight)
     assert moved is not None
     assert moved[4, 5] == (8, 5)

@@ -15,7 +15,7 @@ from shapecheck.static.owners import (
     size_of_name,
     size_owner_of_name,
 )
-from shapecheck.static.prefilter import can_matter, can_work
+from shapecheck.static.prefilter import can_matter, speaks, weight
 from shapecheck.static.project import Project, find_files, module_name
 
 
@@ -154,5 +154,10 @@ def test_prefilter() -> None:
     assert can_matter("if a.shape == b.shape:\n    a.copy_(b)\n")
     assert not can_matter("import torch\nx = torch.zeros(3)\n")
     assert not can_matter("def draft_letter(): return 'text'\n")
-    assert can_work("def f(self):\n    return torch.zeros(3)\n")
-    assert not can_work("def f(self):\n    return 1\n")
+    assert weight("def f(self):\n    return torch.zeros(3)\n") == 1
+    assert weight("def f(self):\n    return torch.zeros(num_draft_tokens)\n") == 2
+    assert weight("def f(self):\n    return 1\n") == 0
+    assert speaks("srt/speculative/worker.py")
+    assert speaks("EAGLEWorker.forward")
+    assert speaks("step.py", "from shapecheck import contract\n")
+    assert not speaks("srt/models/llama.py")

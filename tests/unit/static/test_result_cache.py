@@ -11,7 +11,7 @@ import pytest
 from shapecheck.rules.owners_meet import BAD, GOOD
 from shapecheck.static import result_cache
 from shapecheck.static.entries import read_entries
-from shapecheck.static.prefilter import can_work
+from shapecheck.static.prefilter import weight
 from shapecheck.static.report import Inputs, Report, run
 from shapecheck.static.result_cache import ResultCache
 
@@ -181,14 +181,14 @@ def test_concurrent_writers_leave_one_whole_entry(
     entries = read_entries(
         package.parent, [package / "work"], given={}, excluded=lambda _file: False
     )
-    outcome = cache.get(key, entries, can_work)
+    outcome = cache.get(key, entries, weight)
     assert outcome is not None
     misses: list[object] = []
 
     def write() -> None:
         for _ in range(20):
             cache.put(key, outcome)
-            if cache.get(key, entries, can_work) != outcome:
+            if cache.get(key, entries, weight) != outcome:
                 misses.append(key)
 
     threads = [threading.Thread(target=write) for _ in range(4)]

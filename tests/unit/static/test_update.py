@@ -164,5 +164,5 @@ NODE = """class Node:
 def test_a_constructor_that_makes_its_own_class_is_found_out_anew(
     old: str, new: str, holds: bool
 ) -> None:
-    edit = compare(NODE, NODE.replace(old, new), path="node.py", is_root=lambda _: False)
+    edit = compare(NODE, NODE.replace(old, new), path="node.py", weigh=lambda _: 0)
     assert (edit is not None) is holds
