@@ -161,3 +161,5 @@ def test_prefilter() -> None:
     assert speaks("EAGLEWorker.forward")
     assert speaks("step.py", "from shapecheck import contract\n")
     assert not speaks("srt/models/llama.py")
+    assert speaks("state.py", "class DraftState:\n" + "    x = 1\n" * 15)
+    assert not speaks("state.py", "class DraftState:\n" + "    x = 1\n" * 25)
