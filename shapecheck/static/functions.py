@@ -43,6 +43,7 @@ from shapecheck.static.values import (
     tells,
 )
 
+_GETTER_LINES = 5
 Arguments = tuple[Value, ...]
 Keywords = dict[str, Value]
 
@@ -59,9 +60,10 @@ def call_function(
 ) -> Value:
     """The result of interpreting a function of the project with these arguments."""
     machine = frame.machine
+    given = (*arguments, *keywords.values())
     if (
         frame.depth >= MAX_DEPTH
-        or (frame.depth >= QUIET_DEPTH and not _hands_over(receiver, arguments, keywords))
+        or (frame.depth >= QUIET_DEPTH and _is_quiet(function, receiver, given))
         or function in frame.stack
         or machine.budget <= 0
         or (_output_owner(function, receiver) and not _is_open(frame, function, receiver))
@@ -105,10 +107,12 @@ def call_function(
     return _returned(frame, function, result, node)
 
 
-def _hands_over(receiver: Value | None, arguments: Arguments, keywords: Keywords) -> bool:
-    """Whether a call hands over anything that says how large it is, or whose."""
-    given = (*arguments, *keywords.values())
-    return any(map(tells, given if receiver is None else (receiver, *given)))
+def _is_quiet(function: FunctionFacts, receiver: Value | None, given: Arguments) -> bool:
+    """Whether a call of more than a getter hands over no size, and nothing of either model."""
+    node = function.node
+    if node.end_lineno is None or node.end_lineno - node.lineno < _GETTER_LINES:
+        return False
+    return not any(map(tells, given if receiver is None else (receiver, *given)))
 
 
 def _returned(frame: Frame, function: FunctionFacts, value: Value, node: ast.expr) -> Value:
