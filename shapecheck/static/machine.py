@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from shapecheck.static.recall import Recalled
 
 MAX_DEPTH = 6  # calls that are followed, one inside the other
-QUIET_DEPTH = 2  # of them, where a call hands over no size and nothing of either model
+QUIET_DEPTH = 3  # of them, where a call hands over no size and nothing of either model
 ROOT_BUDGET = 20_000
 
 Calls = tuple[int, ...]  # the chain of calls that leads to a frame, by the identity of its nodes
