@@ -28,7 +28,7 @@ from shapecheck.static.machine import ROOT_BUDGET, Frame, Machine, State, unit_o
 from shapecheck.static.named import name_owner
 from shapecheck.static.packs.drift import drifted
 from shapecheck.static.packs.model import Pack
-from shapecheck.static.prefilter import speaks, weight
+from shapecheck.static.prefilter import Weight, speaks, weight
 from shapecheck.static.project import Project, module_name
 from shapecheck.static.recall import RecallError, recall
 from shapecheck.static.statements import run_body
@@ -170,11 +170,15 @@ def _analyse(job: Job, progress: Progress) -> Analysis:
             continue
         if facts is not None and source.path in mine:
             text = split_lines(source.text)
-            most = speaks(source.path, source.text)
-            for one in facts.functions:
-                own = _segment(one, text)
-                if weigh(own) >= (1 if most or speaks(one.qualname) else 2):
-                    roots.append((one, may_measure_index(own)))
+            texts = [(one, _segment(one, text)) for one in facts.functions]
+            weights = [weigh(f"{one.qualname}\n{own}") for one, own in texts]
+            about = speaks(source.text)
+            telling = {one.cls for (one, _), w in zip(texts, weights, strict=True) if w.tells}
+            roots += [
+                (one, may_measure_index(own))
+                for (one, own), w in zip(texts, weights, strict=True)
+                if w.works and (about or w.tells or (one.cls is not None and one.cls in telling))
+            ]
     machine = Machine(project, run_body, run_root, evaluate, call_function)
     machine.promises = promises
     if job.state is not None:
@@ -236,9 +240,9 @@ def _read_texts(machine: Machine, mine: set[str]) -> None:
         seen.shape_texts = declarations.texts - before
 
 
-def weighing(promises: Promises) -> Callable[[str], int]:
-    """Tells by the text of a function, comments included, what it has to judge: see `weight`."""
-    return lambda segment: 2 if promises.speaks_of(segment) else weight(segment)
+def weighing(promises: Promises) -> Callable[[str], Weight]:
+    """Weighs a function by its text; one that names what a pack describes works and tells."""
+    return lambda segment: Weight(True, True) if promises.speaks_of(segment) else weight(segment)
 
 
 def _segment(function: FunctionFacts, text: list[str]) -> str:

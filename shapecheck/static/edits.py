@@ -9,6 +9,7 @@ from pathlib import Path
 
 from shapecheck.static.index import ClassFacts, FunctionFacts, Import, ModuleFacts, index_module
 from shapecheck.static.loader import Source, UnreadableFileError, parse_source, split_lines
+from shapecheck.static.prefilter import Weight
 from shapecheck.static.project import module_name
 from shapecheck.static.units import Body
 
@@ -31,7 +32,7 @@ class Edit:
         return old + self.distance
 
 
-def compare(old: str, new: str, *, path: str, weigh: Callable[[str], int]) -> Edit | None:
+def compare(old: str, new: str, *, path: str, weigh: Callable[[str], Weight]) -> Edit | None:
     """The edit between two texts; None where more than bodies changed, or what they define."""
     try:
         before, after = (_indexed(text, path) for text in (old, new))

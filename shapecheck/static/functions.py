@@ -43,7 +43,6 @@ from shapecheck.static.values import (
     tells,
 )
 
-_GETTER_LINES = 5
 Arguments = tuple[Value, ...]
 Keywords = dict[str, Value]
 
@@ -61,9 +60,11 @@ def call_function(
     """The result of interpreting a function of the project with these arguments."""
     machine = frame.machine
     given = (*arguments, *keywords.values())
+    told = given if receiver is None else (receiver, *given)
+    too_deep = frame.depth >= (MAX_DEPTH if any(map(tells, told)) else QUIET_DEPTH)
+    machine.cuts += too_deep
     if (
-        frame.depth >= MAX_DEPTH
-        or (frame.depth >= QUIET_DEPTH and _is_quiet(function, receiver, given))
+        too_deep
         or function in frame.stack
         or machine.budget <= 0
         or (_output_owner(function, receiver) and not _is_open(frame, function, receiver))
@@ -95,24 +96,16 @@ def call_function(
         result = machine.run_body(inner)
         frame.state.heap = inner.state.heap
         return _returned(frame, function, result, node)
-    before = frame.state.heap.log
+    before, cuts = frame.state.heap.log, machine.cuts
     giver, machine.giver = machine.giver, Birth()
     with machine.resting_on(function.body) as basis:
         result = machine.run_body(inner)
     machine.giver.basis = basis[0]
     machine.giver = giver
     frame.state.heap = inner.state.heap
-    if frame.state.heap.log is before and machine.budget > 0:
+    if frame.state.heap.log is before and machine.budget > 0 and machine.cuts == cuts:
         machine.summaries[key] = result, basis[0]
     return _returned(frame, function, result, node)
-
-
-def _is_quiet(function: FunctionFacts, receiver: Value | None, given: Arguments) -> bool:
-    """Whether a call of more than a getter hands over no size, and nothing of either model."""
-    node = function.node
-    if node.end_lineno is None or node.end_lineno - node.lineno < _GETTER_LINES:
-        return False
-    return not any(map(tells, given if receiver is None else (receiver, *given)))
 
 
 def _returned(frame: Frame, function: FunctionFacts, value: Value, node: ast.expr) -> Value:

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import cast
 
 from shapecheck.static.loader import PLACED, Source, UnreadableFileError, parse_source, split_lines
+from shapecheck.static.prefilter import Weight
 
 Place = tuple[int, int]  # line from 1, column from 1
 _Pair = tuple[object, object]
 
 
-def moves(old: str, new: str, weigh: Callable[[str], int]) -> Mapping[Place, Place] | None:
+def moves(old: str, new: str, weigh: Callable[[str], Weight]) -> Mapping[Place, Place] | None:
     """The new place of every node, or None when the two do not mean the same to the analysis.
 
     `weigh` tells by the text of a function whether it is interpreted on its own, as `weight` does.

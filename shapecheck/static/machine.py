@@ -91,7 +91,7 @@ class Machine:
     those of every unit, as bytes up to `closed`. `givers` are what gave a field something, `giver`
     is at work, `births` the constructors that wait or waited, `renewed` the fields that a giver of
     an earlier run gives something else. `recalled` is what an earlier run left, and `known` the
-    units that it spares this one.
+    units that it spares this one. `cuts` counts the calls that were too deep to be followed.
     """
 
     project: Project
@@ -143,6 +143,7 @@ class Machine:
     recalled: Recalled | None = None
     known: frozenset[UnitKey] = frozenset()
     budget: int = ROOT_BUDGET
+    cuts: int = 0
     promises: Promises = field(default_factory=Promises)
 
     def finish(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 # A file matters when it speaks of two models and of tensors or their sizes, when it compares
 # shapes around a copy, when it slices by the length of an index, or when it holds contracts.
@@ -44,28 +45,37 @@ _WORK = re.compile(
     r"|hidden|vocab|logits|_like\(|head_dim|\.shape\b|\[\s*:|tokens|//|self\.\w+\("
     r"|(?:draft|target)_(?:\w+_)?(?:config|cfg)\b"
 )
-# It is a root when it also speaks of two models, of the widths between them or of the buffers of a
-# graph, or when its file or class does; what it calls is interpreted with what it passes.
-_MODELS = ("draft", "target_", "speculat", "spec_", "assist", "verif", "eagle", "medusa", "mtp")
+# It is a root when, besides, a method of its class or most of its file speaks of two models, or it
+# does itself, or of the widths between them or the buffers of a graph; what it calls is interpreted
+# with what it passes.
+_MODELS = (
+    *("draft", "target_", "target.", "targetr", "targetw", "targetm", "speculat", "spec_"),
+    *("assist", "verif", "eagle", "medusa", "mtp"),
+)
 _TELLING = (*_MODELS, "num_steps", "topk", "padded", "capture")
 _OFTEN = 20  # lines
 
 
-def weight(segment: str) -> int:
-    """What the text of a function has to judge: 0 nothing, 1 sizes, 2 those of two models."""
-    if _WORK.search(segment) is None:
-        return 0
-    if _has_any(_TELLING, segment.lower()) or _is_guarded(segment):
-        return 2
-    return 2 if _COUNTS_AN_INDEX.search(segment) is not None else 1
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """What the text of a function says: it works with sizes, it tells of two models."""
+
+    works: bool
+    tells: bool
 
 
-def speaks(name: str, text: str = "") -> bool:
-    """Whether a file or class is about two models: by its name, its contracts or its words.
+def weight(segment: str) -> Weight:
+    """The weight of a function by its text, comments included."""
+    tells = _has_any(_TELLING, segment.lower()) or _is_guarded(segment)
+    return Weight(
+        works=_WORK.search(segment) is not None,
+        tells=tells or _COUNTS_AN_INDEX.search(segment) is not None,
+    )
 
-    Then every function in it is a root that works with sizes.
-    """
-    if _has_any(_MODELS, name.lower()) or _holds_contracts(text):
+
+def speaks(text: str) -> bool:
+    """Whether a file is about two models, by its contracts or by how often it names one."""
+    if _holds_contracts(text):
         return True
     text = text.lower()
     return sum(map(text.count, _MODELS)) * _OFTEN > text.count("\n")

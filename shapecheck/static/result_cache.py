@@ -26,7 +26,7 @@ from shapecheck.static.folders import Folders
 from shapecheck.static.layout import Place, moves
 from shapecheck.static.loader import Source, UnreadableFileError, read_source
 from shapecheck.static.outcome import Outcome
-from shapecheck.static.prefilter import speaks
+from shapecheck.static.prefilter import Weight, speaks
 from shapecheck.static.states import FieldState
 from shapecheck.static.texts import Packed, Texts
 from shapecheck.static.units import Segment, Units
@@ -52,7 +52,7 @@ class ResultCache:
 
     folder: Path
 
-    def get(self, key: str, entries: Entries, weigh: Callable[[str], int]) -> Outcome | None:
+    def get(self, key: str, entries: Entries, weigh: Callable[[str], Weight]) -> Outcome | None:
         """The outcome of this key if it still holds, else None; `weigh` as in `moves`."""
         kept = self.earlier(key)
         now = texts_now(kept.outcome, entries) if kept is not None else None
@@ -153,7 +153,7 @@ def brought_up(
     outcome: Outcome,
     now: Mapping[str, str],
     edited: Mapping[str, str],
-    weigh: Callable[[str], int],
+    weigh: Callable[[str], Weight],
 ) -> Outcome | None:
     """The outcome for the texts `now`, or None when it has to be found out anew.
 
@@ -163,7 +163,7 @@ def brought_up(
     moved: dict[str, Mapping[Place, Place]] = {}
     for path, old in edited.items():
         places = moves(old, now[path], weigh)
-        if places is None or speaks(path, old) is not speaks(path, now[path]):
+        if places is None or speaks(old) is not speaks(now[path]):
             return None
         moved[path] = places
     if not moved:

@@ -11,7 +11,7 @@ from shapecheck.static.codec import CodecError
 from shapecheck.static.edits import Edit, compare
 from shapecheck.static.entries import Entries
 from shapecheck.static.packs.model import Pack
-from shapecheck.static.prefilter import speaks
+from shapecheck.static.prefilter import Weight, speaks
 from shapecheck.static.recall import RecallError
 from shapecheck.static.workers import Progress
 
@@ -24,7 +24,7 @@ def updated(
     edited: Mapping[str, str],
     entries: Entries,
     *,
-    weigh: Callable[[str], int],
+    weigh: Callable[[str], Weight],
     packs: tuple[Pack, ...],
     progress: Progress | None = None,
 ) -> Analysis | None:
@@ -36,7 +36,7 @@ def updated(
     edits: dict[str, Edit] = {}
     for path, text in edited.items():
         edit = compare(text, now[path], path=path, weigh=weigh)
-        if edit is None or speaks(path, text) is not speaks(path, now[path]):
+        if edit is None or speaks(text) is not speaks(now[path]):
             return None
         edits[path] = edit
     touched = old.units.touched_by(body for edit in edits.values() for body in edit.bodies)

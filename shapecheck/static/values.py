@@ -239,7 +239,7 @@ def alternatives(value: Value) -> tuple[Alternative, ...]:
 
 
 def tells(value: Value) -> bool:
-    """Whether a value says how large something is, or whose it is."""
+    """Whether a value says how large something is, or whose it is; an object made here may."""
     if isinstance(value, Union):
         return any(tells(one.value) for one in value.alternatives)
     if isinstance(value, Sequence):
@@ -249,10 +249,12 @@ def tells(value: Value) -> bool:
     if isinstance(value, Unknown):
         return value.owned is not None
     if isinstance(value, Instance):
-        return value.ref.owned is not None
-    if isinstance(value, Tensor):
-        return value.dims is not None or value.last is not None
-    return isinstance(value, (Size, DType, Shape, Layer))
+        return value.ref.owned is not None or value.ref.site is not None
+    if isinstance(value, Partial):
+        return any(map(tells, value.arguments))
+    return isinstance(value, (Size, DType, Shape, Layer)) or (
+        isinstance(value, Tensor) and value != Tensor()
+    )
 
 
 def plain_values(value: Value) -> Iterable[Plain]:

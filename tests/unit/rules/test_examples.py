@@ -31,6 +31,12 @@ def test_bad_example_is_reported(rule, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rule", WITH_EXAMPLES, ids=lambda rule: rule.code)
+def test_bad_example_is_reported_among_functions_about_something_else(rule, tmp_path: Path) -> None:
+    others = "".join(f"\n\ndef other_{i}(x):\n    y = x + {i}\n    return y\n" for i in range(120))
+    assert _codes(tmp_path, rule.bad + others) == _codes(tmp_path, rule.bad)
+
+
+@pytest.mark.parametrize("rule", WITH_EXAMPLES, ids=lambda rule: rule.code)
 def test_good_example_is_clean(rule, tmp_path: Path) -> None:
     assert "# error" not in rule.good
     assert _codes(tmp_path, rule.good) == set()

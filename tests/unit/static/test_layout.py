@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapecheck.static.layout import moves
-from shapecheck.static.prefilter import weight
+from shapecheck.static.prefilter import Weight, weight
 
 OLD = """import torch
 
@@ -75,7 +75,7 @@ def test_parentheses_that_part_a_name_from_what_it_starts_are_given_up() -> None
 
 def test_a_comment_that_makes_a_function_a_root_is_no_layout() -> None:
     new = OLD.replace("# why", "# Worker")
-    assert moves(OLD, new, lambda text: "Worker" in text) is None
+    assert moves(OLD, new, lambda text: Weight(works=True, tells="Worker" in text)) is None
     assert moves(OLD, new, weight) is not None
 
 

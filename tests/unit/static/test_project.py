@@ -15,7 +15,7 @@ from shapecheck.static.owners import (
     size_of_name,
     size_owner_of_name,
 )
-from shapecheck.static.prefilter import can_matter, speaks, weight
+from shapecheck.static.prefilter import Weight, can_matter, speaks, weight
 from shapecheck.static.project import Project, find_files, module_name
 
 
@@ -154,12 +154,9 @@ def test_prefilter() -> None:
     assert can_matter("if a.shape == b.shape:\n    a.copy_(b)\n")
     assert not can_matter("import torch\nx = torch.zeros(3)\n")
     assert not can_matter("def draft_letter(): return 'text'\n")
-    assert weight("def f(self):\n    return torch.zeros(3)\n") == 1
-    assert weight("def f(self):\n    return torch.zeros(num_draft_tokens)\n") == 2
-    assert weight("def f(self):\n    return 1\n") == 0
-    assert speaks("srt/speculative/worker.py")
-    assert speaks("EAGLEWorker.forward")
-    assert speaks("step.py", "from shapecheck import contract\n")
-    assert not speaks("srt/models/llama.py")
-    assert speaks("state.py", "class DraftState:\n" + "    x = 1\n" * 15)
-    assert not speaks("state.py", "class DraftState:\n" + "    x = 1\n" * 25)
+    assert weight("def f(self):\n    return torch.zeros(3)\n") == Weight(works=True, tells=False)
+    assert weight("def f(self, draft):\n    self.d = draft\n") == Weight(works=False, tells=True)
+    assert weight("def f(self):\n    return 1\n") == Weight(works=False, tells=False)
+    assert speaks("from shapecheck import contract\n" + "x = 1\n" * 50)
+    assert speaks("class DraftState:\n" + "    x = 1\n" * 15)
+    assert not speaks("class DraftState:\n" + "    x = 1\n" * 25)
