@@ -53,9 +53,8 @@ def _attend_block(
     e_E = tl.arange(0, BLOCK_E)
     slot_Y = _load_slots(row_ptr, tail_ptr, y_Y, prefix, end, TAIL)
     at_Y = slot_Y * STRIDE
-    here_EY, here_YE = e_E[:, None] < E, e_E[None, :] < E
-    k_EY = tl.load(k_ptr + at_Y[None, :] + e_E[:, None], mask=here_EY, other=0.0)
-    v_YE = tl.load(v_ptr + at_Y[:, None] + e_E[None, :], mask=here_YE, other=0.0)
+    k_EY = tl.load(k_ptr + at_Y[None, :] + e_E[:, None], mask=e_E[:, None] < E, other=0.0)
+    v_YE = tl.load(v_ptr + at_Y[:, None] + e_E[None, :], mask=e_E[None, :] < E, other=0.0)
     score_NY = tl.dot(q_NE, k_EY, input_precision="ieee") * scale
     if TAIL:
         in_tail_Y = (y_Y >= prefix) & (y_Y < end)

@@ -59,9 +59,10 @@ def call_function(
 ) -> Value:
     """The result of interpreting a function of the project with these arguments."""
     machine = frame.machine
-    given = (*arguments, *keywords.values())
-    told = given if receiver is None else (receiver, *given)
-    too_deep = frame.depth >= (MAX_DEPTH if any(map(tells, told)) else QUIET_DEPTH)
+    too_deep = frame.depth >= QUIET_DEPTH
+    if too_deep and frame.depth < MAX_DEPTH:
+        given = (*arguments, *keywords.values())
+        too_deep = not any(map(tells, given if receiver is None else (receiver, *given)))
     machine.cuts += too_deep
     if (
         too_deep
