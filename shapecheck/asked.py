@@ -87,7 +87,8 @@ def refuse_unused(where: str, specs: Iterable[Spec], sizes: Iterable[str], dims:
 def refuse_no_names(where: str, what: str, given: object) -> None:
     """ShapecheckError when it is no collection of names; one text is a collection of letters."""
     if isinstance(given, str) or not isinstance(given, Collection):
-        raise ShapecheckError(f"{where}: {what}={_shown(given)}: give a list of names")
+        right = f", {what}=[{given!r}]" if isinstance(given, str) else ""
+        raise ShapecheckError(f"{where}: {what}={_shown(given)}: give a list of names{right}")
 
 
 def refuse_no_values(where: str, what: str, given: object) -> None:

@@ -38,12 +38,6 @@ def refuse_hints(hints: object) -> None:
         refuse_sizes("trace(hints=...)", hints)  # pyright: ignore[reportUnknownArgumentType]
 
 
-def refuse_text(what: str, given: object) -> None:
-    """ShapecheckError for one name where several are wanted."""
-    if isinstance(given, str):
-        raise ShapecheckError(f"trace({what}={given!r}): give a list of names, {what}=[{given!r}]")
-
-
 def axes_of(asked: str, shape: object) -> Sequence[Axis]:
     """The axes of a shape that is written as one text."""
     if not isinstance(shape, str):

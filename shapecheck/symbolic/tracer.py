@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 
 import torch
 
-from shapecheck.asked import refuse_no_dims
+from shapecheck.asked import refuse_no_dims, refuse_no_names
 from shapecheck.dims.expr import Poly
 from shapecheck.dims.model import Dims
 from shapecheck.dims.parse import parse_shape
@@ -25,7 +25,6 @@ from shapecheck.symbolic.asked import (
     refuse_negative,
     refuse_no_tensor,
     refuse_receiver,
-    refuse_text,
     setting_of,
 )
 from shapecheck.symbolic.attribution import current_site, site_of_error
@@ -325,7 +324,7 @@ def trace(
     if dims is not None:
         refuse_no_dims("trace", dims)
     refuse_hints(hints)
-    refuse_text("within", within)
+    refuse_no_names("trace", "within", within)
     numbers = plan(dims, chosen, hints)
     label = ", ".join(
         [str(chosen), *(f"{name}={number}" for name, number in (hints or {}).items())]
