@@ -11,7 +11,13 @@ from torch import Tensor
 
 from engine.kernels.gated_stream import gated_stream
 from engine.kernels.launch import assert_dense
-from engine.kernels.row_tile import RowTile, ScaledRows, accumulate_rows, split_halves
+from engine.kernels.row_tile import (
+    RowTile,
+    ScaledRows,
+    accumulate_rows,
+    first_weights,
+    split_halves,
+)
 from engine.kernels.stream_tile import StreamTile
 
 
@@ -39,9 +45,10 @@ def _gated_rows(
     first = tl.program_id(0) * HALF
     token_T = tl.program_id(1) * BLOCK_T + tl.arange(0, BLOCK_T)
     row_O = tl.minimum(first + offset_O % HALF, U - 1) + (offset_O // HALF) * U
+    w_OI = first_weights(w_ptr, row_O, INPUTS, BLOCK_I, BLOCK_T, CHAINED)
     y_OT = accumulate_rows(
-        x_ptr, w_ptr, square_ptr, row_O, token_T, tokens, eps, INPUTS, PARTS, BLOCK_G,
-        BLOCK_O, BLOCK_I, BLOCK_T, SLICES, STAGES, CHAINED,
+        x_ptr, w_ptr, square_ptr, w_OI, row_O, token_T, tokens, eps, INPUTS, PARTS, BLOCK_G,
+        BLOCK_O, BLOCK_I, BLOCK_T, SLICES, STAGES,
     )  # fmt: skip
     gate_UT, up_UT = split_halves(y_OT, BLOCK_O, BLOCK_T)
     act_UT = gate_UT / (1.0 + tl.exp(-gate_UT)) * up_UT

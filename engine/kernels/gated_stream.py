@@ -46,13 +46,13 @@ def gated_stream(
         x_ptr, w_ptr, tokens, total, CHUNKS, TILES, OUTER, U, INPUTS, BLOCK_O, BLOCK_T,
         SLICE, WARPS, SLOTS, BLOCKS, CHAINED,
     )  # fmt: skip
+    scale_T = inverse_rms(square_ptr, tokens, eps, INPUTS, PARTS, BLOCK_G, BLOCK_T, WARPS)
     for turn in range(mine):
         gate_UT, up_UT = tile_sums(
             gate_ring, up_ring, x_ring, x_ptr, w_ptr, tokens, turn * CHUNKS, total, CHUNKS,
             TILES, OUTER, U, INPUTS, BLOCK_O, BLOCK_T, SLICE, WARPS, SLOTS,
             BLOCKS,
         )  # fmt: skip
-        scale_T = inverse_rms(square_ptr, tokens, eps, INPUTS, PARTS, BLOCK_G, BLOCK_T, WARPS)
         gate_UT *= scale_T[None, :]
         up_UT *= scale_T[None, :]
         act_UT = gate_UT / (1.0 + gl.exp(-gate_UT)) * up_UT

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from engine.kernels.launch import assert_dense
 from engine.kernels.linear_stream import linear_stream
-from engine.kernels.row_tile import RowTile, ScaledRows, accumulate_rows
+from engine.kernels.row_tile import RowTile, ScaledRows, accumulate_rows, first_weights
 from engine.kernels.stream_tile import StreamTile
 
 
@@ -44,21 +44,29 @@ def _linear_rows(
     o_O = tl.program_id(0) * BLOCK_O + tl.arange(0, BLOCK_O)
     token_T = tl.program_id(1) * BLOCK_T + tl.arange(0, BLOCK_T)
     row_O = tl.minimum(o_O, OUTPUTS - 1)
-    y_OT = accumulate_rows(
-        x_ptr, w_ptr, square_ptr, row_O, token_T, tokens, eps, INPUTS, PARTS, BLOCK_G,
-        BLOCK_O, BLOCK_I, BLOCK_T, SLICES, STAGES, CHAINED,
-    )  # fmt: skip
-    if BIAS:
-        y_OT += tl.load(bias_ptr + row_O).to(tl.float32)[:, None]
     here_OT = (o_O[:, None] < OUTPUTS) & (token_T[None, :] < tokens)
     at_OT = token_T[None, :] * OUTPUTS + o_O[:, None]
+    w_OI = first_weights(w_ptr, row_O, INPUTS, BLOCK_I, BLOCK_T, CHAINED)
+    # What the sums are finished with is on its way while they are made.
+    if BIAS:
+        bias_O = tl.load(bias_ptr + row_O)
     if RESIDUAL:
-        y_OT += tl.load(residual_ptr + at_OT, mask=here_OT, other=0.0).to(tl.float32)
+        residual_OT = tl.load(residual_ptr + at_OT, mask=here_OT, other=0.0)
+    if NEXT_NORM:
+        gain_O = tl.load(next_gain_ptr + row_O)
+    y_OT = accumulate_rows(
+        x_ptr, w_ptr, square_ptr, w_OI, row_O, token_T, tokens, eps, INPUTS, PARTS, BLOCK_G,
+        BLOCK_O, BLOCK_I, BLOCK_T, SLICES, STAGES,
+    )  # fmt: skip
+    if BIAS:
+        y_OT += bias_O.to(tl.float32)[:, None]
+    if RESIDUAL:
+        y_OT += residual_OT.to(tl.float32)
     y_OT = y_OT.to(y_ptr.dtype.element_ty)
     tl.store(y_ptr + at_OT, y_OT, mask=here_OT)
     if NEXT_NORM:
         wide_OT = tl.where(here_OT, y_OT.to(tl.float32), 0.0)
-        next_OT = wide_OT * tl.load(next_gain_ptr + row_O).to(tl.float32)[:, None]
+        next_OT = wide_OT * gain_O.to(tl.float32)[:, None]
         tl.store(next_x_ptr + at_OT, next_OT.to(next_x_ptr.dtype.element_ty), mask=here_OT)
         square_T = tl.sum(wide_OT * wide_OT, axis=0)
         at_T = token_T * tl.num_programs(0) + tl.program_id(0)

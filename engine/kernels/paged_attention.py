@@ -43,6 +43,22 @@ def _load_slots(row_ptr, tail_ptr, y_Y, prefix, end, HAS_TAIL: tl.constexpr):
 
 
 @triton.jit
+def _load_columns(
+    k_ptr, v_ptr, at_Y, here_Y, STRIDE: tl.constexpr, E: tl.constexpr, BLOCK_E: tl.constexpr
+):
+    """Returns keys (E, Y) and values (Y, E) of the slots here, zeros of the others."""
+    e_E = tl.arange(0, BLOCK_E)
+    slot_Y = tl.load(at_Y, mask=here_Y, other=0).to(tl.int64) * STRIDE
+    k_EY = tl.load(
+        k_ptr + slot_Y[None, :] + e_E[:, None], mask=here_Y[None, :] & (e_E[:, None] < E), other=0.0
+    )
+    v_YE = tl.load(
+        v_ptr + slot_Y[:, None] + e_E[None, :], mask=here_Y[:, None] & (e_E[None, :] < E), other=0.0
+    )
+    return k_EY, v_YE
+
+
+@triton.jit
 def _attend_block(
     q_NE, k_ptr, v_ptr, row_ptr, tail_ptr, word_N, start, prefix, end, top_N, sum_N,
     acc_NE, scale, STRIDE: tl.constexpr, E: tl.constexpr, BLOCK_E: tl.constexpr,
@@ -55,6 +71,16 @@ def _attend_block(
     at_Y = slot_Y * STRIDE
     k_EY = tl.load(k_ptr + at_Y[None, :] + e_E[:, None], mask=e_E[:, None] < E, other=0.0)
     v_YE = tl.load(v_ptr + at_Y[:, None] + e_E[None, :], mask=e_E[None, :] < E, other=0.0)
+    return _fold_block(
+        q_NE, k_EY, v_YE, y_Y, word_N, prefix, end, top_N, sum_N, acc_NE, scale, TAIL
+    )
+
+
+@triton.jit
+def _fold_block(
+    q_NE, k_EY, v_YE, y_Y, word_N, prefix, end, top_N, sum_N, acc_NE, scale, TAIL: tl.constexpr
+):
+    """Folds these columns into the running softmax of each row."""
     score_NY = tl.dot(q_NE, k_EY, input_precision="ieee") * scale
     if TAIL:
         in_tail_Y = (y_Y >= prefix) & (y_Y < end)
@@ -95,13 +121,15 @@ def _attend_split(
     BLOCK_N: tl.constexpr,
     BLOCK_E: tl.constexpr,
     BLOCK_Y: tl.constexpr,
+    ONE: tl.constexpr,
     DIRECT: tl.constexpr,
     INVARIANT: tl.constexpr,
     CHAINED: tl.constexpr,
 ):
     """One split of one key/value head: N = R * GROUP rows share every key read.
 
-    With DIRECT there is one split, and its part is the output itself.
+    With DIRECT there is one split, and its part is the output itself. With ONE a split is one
+    block, whose committed columns are in registers before the producer is done.
     """
     release_successor(CHAINED)
     split = tl.program_id(0)
@@ -118,7 +146,10 @@ def _attend_split(
     tail_ptr += request * tail
     k_ptr += head * E
     v_ptr += head * E
-    if CHAINED:
+    if ONE:
+        y_Y = first + tl.arange(0, BLOCK_Y)
+        k_EY, v_YE = _load_columns(k_ptr, v_ptr, row_ptr + y_Y, y_Y < prefix, STRIDE, E, BLOCK_E)
+    elif CHAINED:
         LINES: tl.constexpr = BLOCK_E // 64 if BLOCK_E > 64 else 1
         # Committed columns were written before this forward began: read ahead of the producer.
         y_Y = first + tl.arange(0, BLOCK_Y)
@@ -140,18 +171,30 @@ def _attend_split(
     top_N = tl.full((BLOCK_N,), float("-inf"), tl.float32)
     sum_N = tl.zeros((BLOCK_N,), tl.float32)
     acc_NE = tl.zeros((BLOCK_N, BLOCK_E), tl.float32)
-    # Without a mask the compiler may fuse scale and difference, which rounds once less.
-    whole = first if INVARIANT else tl.minimum(last, prefix // BLOCK_Y * BLOCK_Y)
-    for start in tl.range(first, whole, BLOCK_Y):
-        top_N, sum_N, acc_NE = _attend_block(
-            q_NE, k_ptr, v_ptr, row_ptr, tail_ptr, word_N, start, prefix, end, top_N,
-            sum_N, acc_NE, scale, STRIDE, E, BLOCK_E, BLOCK_Y, False,
-        )  # fmt: skip
-    for start in tl.range(tl.maximum(first, whole), last, BLOCK_Y):
-        top_N, sum_N, acc_NE = _attend_block(
-            q_NE, k_ptr, v_ptr, row_ptr, tail_ptr, word_N, start, prefix, end, top_N,
-            sum_N, acc_NE, scale, STRIDE, E, BLOCK_E, BLOCK_Y, True,
-        )  # fmt: skip
+    if ONE:
+        if last > prefix:
+            new_Y = (y_Y >= prefix) & (y_Y < end)
+            new_k_EY, new_v_YE = _load_columns(
+                k_ptr, v_ptr, tail_ptr + y_Y - prefix, new_Y, STRIDE, E, BLOCK_E
+            )
+            k_EY = tl.where(new_Y[None, :], new_k_EY, k_EY)
+            v_YE = tl.where(new_Y[:, None], new_v_YE, v_YE)
+        top_N, sum_N, acc_NE = _fold_block(
+            q_NE, k_EY, v_YE, y_Y, word_N, prefix, end, top_N, sum_N, acc_NE, scale, True
+        )
+    else:
+        # Without a mask the compiler may fuse scale and difference, which rounds once less.
+        whole = first if INVARIANT else tl.minimum(last, prefix // BLOCK_Y * BLOCK_Y)
+        for start in tl.range(first, whole, BLOCK_Y):
+            top_N, sum_N, acc_NE = _attend_block(
+                q_NE, k_ptr, v_ptr, row_ptr, tail_ptr, word_N, start, prefix, end, top_N,
+                sum_N, acc_NE, scale, STRIDE, E, BLOCK_E, BLOCK_Y, False,
+            )  # fmt: skip
+        for start in tl.range(tl.maximum(first, whole), last, BLOCK_Y):
+            top_N, sum_N, acc_NE = _attend_block(
+                q_NE, k_ptr, v_ptr, row_ptr, tail_ptr, word_N, start, prefix, end, top_N,
+                sum_N, acc_NE, scale, STRIDE, E, BLOCK_E, BLOCK_Y, True,
+            )  # fmt: skip
     part_N = head_N.to(tl.int64) * tl.num_programs(0) + split
     # A row that saw nothing has a sum of 0 and a top of -inf: its part is 0, its weight -inf.
     whole_N = tl.where(sum_N > 0.0, sum_N, 1.0)
@@ -217,8 +260,9 @@ def paged_attention(
             else depth(block_n, width, split, requests * kv_heads * splits)
         )
         _attend_split[splits, kv_heads, requests](
-            *operands, BLOCK_E=block_e, BLOCK_Y=block_y, DIRECT=direct, INVARIANT=invariant,
-            CHAINED=chained, launch_pdl=chained, num_warps=warps, num_stages=stages,
+            *operands, BLOCK_E=block_e, BLOCK_Y=block_y, ONE=split == block_y, DIRECT=direct,
+            INVARIANT=invariant, CHAINED=chained, launch_pdl=chained, num_warps=warps,
+            num_stages=stages,
         )  # fmt: skip
     if not direct:
         combine_splits(

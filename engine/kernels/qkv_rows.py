@@ -14,7 +14,13 @@ from torch import Tensor
 
 from engine.kernels.launch import assert_dense
 from engine.kernels.qkv_stream import qkv_stream
-from engine.kernels.row_tile import RowTile, ScaledRows, accumulate_rows, split_halves
+from engine.kernels.row_tile import (
+    RowTile,
+    ScaledRows,
+    accumulate_rows,
+    first_weights,
+    split_halves,
+)
 from engine.kernels.stream_tile import StreamTile
 
 
@@ -55,23 +61,28 @@ def _qkv_rows(
     offset_O = tl.arange(0, BLOCK_O)
     token_T = tl.program_id(1) * BLOCK_T + tl.arange(0, BLOCK_T)
     row_O = head * E + first + offset_O % BLOCK_F + (offset_O // BLOCK_F) * F
-    y_OT = accumulate_rows(
-        x_ptr, w_ptr, square_ptr, row_O, token_T, tokens, eps, INPUTS, PARTS, BLOCK_G,
-        BLOCK_O, BLOCK_I, BLOCK_T, SLICES, STAGES, CHAINED,
-    )  # fmt: skip
-    if BIAS:
-        y_OT += tl.load(bias_ptr + row_O).to(tl.float32)[:, None]
-    low_FT, high_FT = split_halves(y_OT, BLOCK_O, BLOCK_T)
     here_T = token_T < tokens
+    # Positions and slots are the plan's, complete before the forward began.
+    position_T = tl.load(position_ptr + token_T, mask=here_T, other=0)
+    slot_T = tl.load(slot_ptr + token_T, mask=here_T, other=0)
+    w_OI = first_weights(w_ptr, row_O, INPUTS, BLOCK_I, BLOCK_T, CHAINED)
+    if BIAS:
+        bias_O = tl.load(bias_ptr + row_O)
     f_F = first + tl.arange(0, BLOCK_F)
     here_FT = here_T[None, :] & (f_F[:, None] < F)
     # Values keep their angle: no frequency of theirs is below the limit.
     limit = tl.where(head < Q + C, F, 0)
     turned_FT = here_T[None, :] & (f_F[:, None] < limit)
-    position_T = tl.load(position_ptr + token_T, mask=here_T, other=0)
     angle_FT = position_T[None, :] * F + f_F[:, None]
     cos_FT = tl.load(cos_ptr + angle_FT, mask=turned_FT, other=1.0)
     sin_FT = tl.load(sin_ptr + angle_FT, mask=turned_FT, other=0.0)
+    y_OT = accumulate_rows(
+        x_ptr, w_ptr, square_ptr, w_OI, row_O, token_T, tokens, eps, INPUTS, PARTS, BLOCK_G,
+        BLOCK_O, BLOCK_I, BLOCK_T, SLICES, STAGES,
+    )  # fmt: skip
+    if BIAS:
+        y_OT += bias_O.to(tl.float32)[:, None]
+    low_FT, high_FT = split_halves(y_OT, BLOCK_O, BLOCK_T)
     low_y = (low_FT * cos_FT - high_FT * sin_FT).to(q_ptr.dtype.element_ty)
     high_y = (high_FT * cos_FT + low_FT * sin_FT).to(q_ptr.dtype.element_ty)
     if head < Q:
@@ -79,13 +90,13 @@ def _qkv_rows(
         tl.store(q_FT, low_y, mask=here_FT)
         tl.store(q_FT + F, high_y, mask=here_FT)
     else:
-        slot_T = tl.load(slot_ptr + token_T, mask=here_T, other=0).to(tl.int64)
+        at_T = slot_T.to(tl.int64) * C
         if head < Q + C:
-            k_FT = k_ptr + (slot_T[None, :] * C + head - Q) * E + f_F[:, None]
+            k_FT = k_ptr + (at_T[None, :] + head - Q) * E + f_F[:, None]
             tl.store(k_FT, low_y, mask=here_FT)
             tl.store(k_FT + F, high_y, mask=here_FT)
         else:
-            v_FT = v_ptr + (slot_T[None, :] * C + head - Q - C) * E + f_F[:, None]
+            v_FT = v_ptr + (at_T[None, :] + head - Q - C) * E + f_F[:, None]
             tl.store(v_FT, low_y, mask=here_FT)
             tl.store(v_FT + F, high_y, mask=here_FT)
 

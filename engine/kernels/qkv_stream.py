@@ -54,33 +54,38 @@ def qkv_stream(
     HALF: gl.constexpr = E // 2
     mine = gl.cdiv(TILES - gl.program_id(0), gl.num_programs(0))
     total = mine * CHUNKS
+    # Positions and slots are the plan's, complete before the forward began.
+    token_T = gl.program_id(1) * BLOCK_T + gl.arange(0, BLOCK_T, token_layout(WARPS))
+    here_T = token_T < tokens
+    position_T = gl.load(position_ptr + token_T, mask=here_T, other=0)
+    slot_T = gl.load(slot_ptr + token_T, mask=here_T, other=0)
     low_ring, high_ring, x_ring = open_rings(
         x_ptr, w_ptr, tokens, total, CHUNKS, SUB, E, HALF, INPUTS, BLOCK_O, BLOCK_T,
         SLICE, WARPS, SLOTS, BLOCKS, CHAINED,
     )  # fmt: skip
+    scale_T = inverse_rms(square_ptr, tokens, eps, INPUTS, PARTS, BLOCK_G, BLOCK_T, WARPS)
     for turn in range(mine):
+        tile = gl.program_id(0) + turn * gl.num_programs(0)
+        head = tile // SUB
+        e_E = (tile % SUB) * BLOCK_O + gl.arange(0, BLOCK_O, row_layout(WARPS))
+        here_ET = here_T[None, :] & (e_E < HALF)[:, None]
+        turned_ET = here_ET & (head < Q + C)
+        angle_ET = position_T[None, :] * HALF + e_E[:, None]
+        cos_ET = gl.load(cos_ptr + angle_ET, mask=turned_ET, other=1.0)
+        sin_ET = gl.load(sin_ptr + angle_ET, mask=turned_ET, other=0.0)
+        if BIAS:
+            low_bias_E = gl.load(bias_ptr + head * E + e_E)
+            high_bias_E = gl.load(bias_ptr + head * E + e_E + HALF)
         low_ET, high_ET = tile_sums(
             low_ring, high_ring, x_ring, x_ptr, w_ptr, tokens, turn * CHUNKS, total, CHUNKS,
             SUB, E, HALF, INPUTS, BLOCK_O, BLOCK_T, SLICE, WARPS, SLOTS,
             BLOCKS,
         )  # fmt: skip
-        scale_T = inverse_rms(square_ptr, tokens, eps, INPUTS, PARTS, BLOCK_G, BLOCK_T, WARPS)
         low_ET *= scale_T[None, :]
         high_ET *= scale_T[None, :]
-        tile = gl.program_id(0) + turn * gl.num_programs(0)
-        head = tile // SUB
-        e_E = (tile % SUB) * BLOCK_O + gl.arange(0, BLOCK_O, row_layout(WARPS))
-        token_T = gl.program_id(1) * BLOCK_T + gl.arange(0, BLOCK_T, token_layout(WARPS))
-        here_T = token_T < tokens
-        here_ET = here_T[None, :] & (e_E < HALF)[:, None]
         if BIAS:
-            low_ET += gl.load(bias_ptr + head * E + e_E).to(gl.float32)[:, None]
-            high_ET += gl.load(bias_ptr + head * E + e_E + HALF).to(gl.float32)[:, None]
-        turned_ET = here_ET & (head < Q + C)
-        position_T = gl.load(position_ptr + token_T, mask=here_T, other=0)
-        angle_ET = position_T[None, :] * HALF + e_E[:, None]
-        cos_ET = gl.load(cos_ptr + angle_ET, mask=turned_ET, other=1.0)
-        sin_ET = gl.load(sin_ptr + angle_ET, mask=turned_ET, other=0.0)
+            low_ET += low_bias_E.to(gl.float32)[:, None]
+            high_ET += high_bias_E.to(gl.float32)[:, None]
         low_y = (low_ET * cos_ET - high_ET * sin_ET).to(q_ptr.dtype.element_ty)
         high_y = (high_ET * cos_ET + low_ET * sin_ET).to(q_ptr.dtype.element_ty)
         if head < Q:
@@ -88,12 +93,12 @@ def qkv_stream(
             gl.store(q_ET, low_y, mask=here_ET)
             gl.store(q_ET + HALF, high_y, mask=here_ET)
         else:
-            slot_T = gl.load(slot_ptr + token_T, mask=here_T, other=0).to(gl.int64)
+            at_T = slot_T.to(gl.int64) * C
             if head < Q + C:
-                k_ET = k_ptr + (slot_T[None, :] * C + head - Q) * E + e_E[:, None]
+                k_ET = k_ptr + (at_T[None, :] + head - Q) * E + e_E[:, None]
                 gl.store(k_ET, low_y, mask=here_ET)
                 gl.store(k_ET + HALF, high_y, mask=here_ET)
             else:
-                v_ET = v_ptr + (slot_T[None, :] * C + head - Q - C) * E + e_E[:, None]
+                v_ET = v_ptr + (at_T[None, :] + head - Q - C) * E + e_E[:, None]
                 gl.store(v_ET, low_y, mask=here_ET)
                 gl.store(v_ET + HALF, high_y, mask=here_ET)

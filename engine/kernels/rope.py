@@ -48,6 +48,11 @@ def _rotate_store(
     turned_JF = here_JF & (j_J[:, None] < Q + C)
     part = tl.num_programs(1).to(tl.int64) * J * E
     x_JF = x_ptr + (token.to(tl.int64) * J + j_J)[:, None] * E + f_F[None, :]
+    # The plan's and the tables', complete before the forward began.
+    angle_JF = tl.load(position_ptr + token) * F + column_JF
+    slot = tl.load(slot_ptr + token).to(tl.int64)
+    cos_JF = tl.load(cos_ptr + angle_JF, mask=turned_JF, other=1.0)
+    sin_JF = tl.load(sin_ptr + angle_JF, mask=turned_JF, other=0.0)
     wait_for_producers(CHAINED)
     low_JF = tl.load(x_JF, mask=here_JF, other=0.0).to(tl.float32)
     high_JF = tl.load(x_JF + F, mask=here_JF, other=0.0).to(tl.float32)
@@ -66,13 +71,8 @@ def _rotate_store(
         high_gain_JF *= tl.load(for_k_JF + F, mask=key_JF, other=1.0).to(tl.float32)
         low_JF *= scale_JF * low_gain_JF
         high_JF *= scale_JF * high_gain_JF
-    position = tl.load(position_ptr + token)
-    angle_JF = position * F + column_JF
-    cos_JF = tl.load(cos_ptr + angle_JF, mask=turned_JF, other=1.0)
-    sin_JF = tl.load(sin_ptr + angle_JF, mask=turned_JF, other=0.0)
     low_y = (low_JF * cos_JF - high_JF * sin_JF).to(q_ptr.dtype.element_ty)
     high_y = (high_JF * cos_JF + low_JF * sin_JF).to(q_ptr.dtype.element_ty)
-    slot = tl.load(slot_ptr + token).to(tl.int64)
     q_JF = q_ptr + (token.to(tl.int64) * Q + j_J)[:, None] * E + f_F[None, :]
     here_q_JF = here_JF & (j_J[:, None] < Q)
     tl.store(q_JF, low_y, mask=here_q_JF)

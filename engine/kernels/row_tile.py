@@ -76,10 +76,36 @@ def split_halves(y_OT, BLOCK_O: tl.constexpr, BLOCK_T: tl.constexpr):
 
 
 @triton.jit
+def first_weights(
+    w_ptr,
+    row_O,
+    INPUTS: tl.constexpr,
+    BLOCK_I: tl.constexpr,
+    BLOCK_T: tl.constexpr,
+    CHAINED: tl.constexpr,
+):
+    """Returns the first BLOCK_I weights of each row for one token, zeros for more; the successor is
+    released and the producers are done.
+    """
+    release_successor(CHAINED)
+    offset_I = tl.arange(0, BLOCK_I)
+    at_OI = row_O.to(tl.int64)[:, None] * INPUTS + offset_I[None, :]
+    if BLOCK_T > 1:
+        w_OI = tl.zeros_like(at_OI)
+    elif INPUTS % BLOCK_I == 0:
+        w_OI = tl.load(w_ptr + at_OI)
+    else:
+        w_OI = tl.load(w_ptr + at_OI, mask=offset_I[None, :] < INPUTS, other=0.0)
+    wait_for_producers(CHAINED)
+    return w_OI
+
+
+@triton.jit
 def accumulate_rows(
     x_ptr,
     w_ptr,
     square_ptr,
+    w_OI,
     row_O,
     token_T,
     tokens,
@@ -92,20 +118,16 @@ def accumulate_rows(
     BLOCK_T: tl.constexpr,
     SLICES: tl.constexpr,
     STAGES: tl.constexpr,
-    CHAINED: tl.constexpr,
 ):
-    """Returns W[row_O] @ x[token_T].T, f32 (BLOCK_O, BLOCK_T); over the rms of x if PARTS > 0."""
-    release_successor(CHAINED)
+    """Returns W[row_O] @ x[token_T].T, f32 (BLOCK_O, BLOCK_T); over the rms of x if PARTS > 0.
+
+    w_OI are first_weights.
+    """
     EVEN: tl.constexpr = INPUTS % BLOCK_I == 0
     w_row_O = w_ptr + row_O.to(tl.int64) * INPUTS
     if BLOCK_T == 1:
         offset_I = tl.arange(0, BLOCK_I)
         w_row_OI = w_row_O[:, None] + offset_I[None, :]
-        if EVEN:
-            w_OI = tl.load(w_row_OI)
-        else:
-            w_OI = tl.load(w_row_OI, mask=offset_I[None, :] < INPUTS, other=0.0)
-        wait_for_producers(CHAINED)
         if PARTS > 0:
             square_TG = load_squares(square_ptr, token_T, tokens, PARTS, BLOCK_G)
         x_I = tl.load(x_ptr + offset_I, mask=offset_I < INPUTS, other=0.0)
@@ -126,7 +148,6 @@ def accumulate_rows(
         w_row_POI = w_row_O[None, :, None] + offset_PI[:, None, :]
         x_row_PIT = x_ptr + token_T[None, None, :] * INPUTS + offset_PI[:, :, None]
         here_T = token_T < tokens
-        wait_for_producers(CHAINED)
         if PARTS > 0:
             square_TG = load_squares(square_ptr, token_T, tokens, PARTS, BLOCK_G)
         sum_POT = tl.zeros((SLICES, BLOCK_O, BLOCK_T), tl.float32)
