@@ -212,7 +212,7 @@ def split_columns(programs: int, rows: int, *, width: int, longest: int) -> int:
     """
     whole = -(-longest // SHORT_SPLIT) * SHORT_SPLIT
     if programs <= 32:
-        return SHORT_SPLIT if rows <= 4 or width <= 64 else 2 * SHORT_SPLIT
+        return SHORT_SPLIT if rows <= 8 or width <= 64 else 2 * SHORT_SPLIT
     if programs <= 128:
         if rows <= 4 or width <= 64:
             return 192 if rows <= 4 else 256

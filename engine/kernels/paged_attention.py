@@ -44,17 +44,15 @@ def _load_slots(row_ptr, tail_ptr, y_Y, prefix, end, HAS_TAIL: tl.constexpr):
 
 @triton.jit
 def _load_columns(
-    k_ptr, v_ptr, at_Y, here_Y, STRIDE: tl.constexpr, E: tl.constexpr, BLOCK_E: tl.constexpr
+    k_ptr, v_ptr, slot_Y, here_Y, STRIDE: tl.constexpr, E: tl.constexpr, BLOCK_E: tl.constexpr
 ):
     """Returns keys (E, Y) and values (Y, E) of the slots here, zeros of the others."""
     e_E = tl.arange(0, BLOCK_E)
-    slot_Y = tl.load(at_Y, mask=here_Y, other=0).to(tl.int64) * STRIDE
-    k_EY = tl.load(
-        k_ptr + slot_Y[None, :] + e_E[:, None], mask=here_Y[None, :] & (e_E[:, None] < E), other=0.0
-    )
-    v_YE = tl.load(
-        v_ptr + slot_Y[:, None] + e_E[None, :], mask=here_Y[:, None] & (e_E[None, :] < E), other=0.0
-    )
+    at_Y = slot_Y.to(tl.int64) * STRIDE
+    here_EY = here_Y[None, :] & (e_E[:, None] < E)
+    here_YE = here_Y[:, None] & (e_E[None, :] < E)
+    k_EY = tl.load(k_ptr + at_Y[None, :] + e_E[:, None], mask=here_EY, other=0.0)
+    v_YE = tl.load(v_ptr + at_Y[:, None] + e_E[None, :], mask=here_YE, other=0.0)
     return k_EY, v_YE
 
 
@@ -148,7 +146,10 @@ def _attend_split(
     v_ptr += head * E
     if ONE:
         y_Y = first + tl.arange(0, BLOCK_Y)
-        k_EY, v_YE = _load_columns(k_ptr, v_ptr, row_ptr + y_Y, y_Y < prefix, STRIDE, E, BLOCK_E)
+        old_Y, new_Y = y_Y < prefix, (y_Y >= prefix) & (y_Y < end)
+        slot_Y = tl.load(row_ptr + y_Y, mask=old_Y, other=0)
+        new_slot_Y = tl.load(tail_ptr + y_Y - prefix, mask=new_Y, other=0)
+        k_EY, v_YE = _load_columns(k_ptr, v_ptr, slot_Y, old_Y, STRIDE, E, BLOCK_E)
     elif CHAINED:
         LINES: tl.constexpr = BLOCK_E // 64 if BLOCK_E > 64 else 1
         # Committed columns were written before this forward began: read ahead of the producer.
@@ -173,10 +174,7 @@ def _attend_split(
     acc_NE = tl.zeros((BLOCK_N, BLOCK_E), tl.float32)
     if ONE:
         if last > prefix:
-            new_Y = (y_Y >= prefix) & (y_Y < end)
-            new_k_EY, new_v_YE = _load_columns(
-                k_ptr, v_ptr, tail_ptr + y_Y - prefix, new_Y, STRIDE, E, BLOCK_E
-            )
+            new_k_EY, new_v_YE = _load_columns(k_ptr, v_ptr, new_slot_Y, new_Y, STRIDE, E, BLOCK_E)
             k_EY = tl.where(new_Y[None, :], new_k_EY, k_EY)
             v_YE = tl.where(new_Y[:, None], new_v_YE, v_YE)
         top_N, sum_N, acc_NE = _fold_block(

@@ -62,9 +62,8 @@ def _qkv_rows(
     token_T = tl.program_id(1) * BLOCK_T + tl.arange(0, BLOCK_T)
     row_O = head * E + first + offset_O % BLOCK_F + (offset_O // BLOCK_F) * F
     here_T = token_T < tokens
-    # Positions and slots are the plan's, complete before the forward began.
-    position_T = tl.load(position_ptr + token_T, mask=here_T, other=0)
-    slot_T = tl.load(slot_ptr + token_T, mask=here_T, other=0)
+    # Positions are the plan's, complete before the forward began.
+    position_T = tl.load(position_ptr + token_T, mask=here_T, other=0).to(tl.int32)
     w_OI = first_weights(w_ptr, row_O, INPUTS, BLOCK_I, BLOCK_T, CHAINED)
     if BIAS:
         bias_O = tl.load(bias_ptr + row_O)
@@ -90,7 +89,7 @@ def _qkv_rows(
         tl.store(q_FT, low_y, mask=here_FT)
         tl.store(q_FT + F, high_y, mask=here_FT)
     else:
-        at_T = slot_T.to(tl.int64) * C
+        at_T = tl.load(slot_ptr + token_T, mask=here_T, other=0).to(tl.int64) * C
         if head < Q + C:
             k_FT = k_ptr + (at_T[None, :] + head - Q) * E + f_F[:, None]
             tl.store(k_FT, low_y, mask=here_FT)

@@ -194,7 +194,7 @@ def inverse_rms(
     BLOCK_T: gl.constexpr, WARPS: gl.constexpr,
 ):  # fmt: skip
     """Returns 1 / rms of every token from its producer's sums of squares, f32 (BLOCK_T,)."""
-    layout: gl.constexpr = gl.BlockedLayout([1, 1], [1, 32], [1, WARPS], [1, 0])
+    layout: gl.constexpr = gl.BlockedLayout([1, 4], [8, 4], [1, WARPS], [1, 0])
     g_G = gl.arange(0, BLOCK_G, gl.SliceLayout(0, layout))
     t_T = gl.program_id(1) * BLOCK_T + gl.arange(0, BLOCK_T, gl.SliceLayout(1, layout))
     square_TG = gl.load(
