@@ -72,7 +72,7 @@ def depth(block_n: int, width: int, columns: int, programs: int) -> tuple[int, i
     slot and then its key, so five or seven stages keep two or three blocks on their way.
     """
     if columns == BLOCK_Y:
-        return BLOCK_Y, 4 if block_n in (32, 64) or width <= 64 else 8, 2
+        return BLOCK_Y, 4 if block_n in (32, 64) else 8, 2
     if block_n <= 16:
         if columns <= 1024:
             return BLOCK_Y, 2, 5

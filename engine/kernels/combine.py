@@ -81,7 +81,7 @@ def combine_splits(
     _combine_splits[triton.cdiv(heads, block_h), tokens](
         part_TQSE, weight_TQS, prefix_B, out_TQE, tail, split, splits, tokens // len(prefix_B),
         heads, width, BLOCK_H=block_h, BLOCK_E=max(16, triton.next_power_of_2(width)),
-        BLOCK_S=block_s, CHAINED=chained, launch_pdl=chained, num_warps=4,
+        BLOCK_S=block_s, CHAINED=chained, launch_pdl=chained, num_warps=1,
     )  # fmt: skip
 
 

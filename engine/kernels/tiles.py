@@ -1,7 +1,7 @@
 """tiles: which kernel and which cut a linear product of a few rows gets.
 
 The tables hold what was fastest on one H200 for the Llama-8B and Llama-1B shapes: for few tokens
-measured inside whole forwards (of 1, 6 and 8 tokens), because a cut that wins alone can starve its
+measured inside whole forwards (of 1, 6, 8 and 16 tokens), because a cut that wins alone can starve its
 neighbour; for more one product at a time, weights rotated, then again inside forwards of 32, 64,
 128 and 256 rows. Other shapes get the cut that was best most often.
 
@@ -55,11 +55,11 @@ _ONE_TOKEN: dict[tuple[int, int], RowTile] = {
     (128256, 2048): _row(4, 1024, 4, 1),
 }
 FEW_TOKENS: dict[tuple[int, int], StreamTile] = {
-    (6144, 4096): _stream(16, 64, 4, 5, 2),
+    (6144, 4096): _stream(16, 128, 2, 5, 2),
     (4096, 4096): _stream(16, 128, 2, 8),
     (28672, 4096): _stream(16, 128, 4, 4),
-    (4096, 14336): _stream(16, 128, 4, 5),
-    (128256, 4096): _stream(32, 64, 4, 5),
+    (4096, 14336): _stream(16, 128, 2, 10),
+    (128256, 4096): _stream(32, 128, 2, 6),
     (3072, 2048): _stream(16, 128, 4, 4),
     (2048, 2048): _stream(16, 64, 4, 6, blocks=1),
     (16384, 2048): _stream(16, 128, 2, 5, 2),

@@ -1,6 +1,6 @@
 """FusedLM: the CausalLM whose forwards run through the Triton kernels.
 
-A forward of at most 8 rows is bound by reading weights, and there each layer is six kernels that
+A forward of at most 16 rows is bound by reading weights, and there each layer is six kernels that
 hand rows over without a norm of their own. Wider forwards have kernels of whole rows between their
 products; these are kernels too for up to 128 rows, and torch's where torch is faster and in
 prefill.
@@ -40,10 +40,10 @@ from engine.models.llama import CausalLM
 WIDEST = 32
 """Rows of the widest token tile; beyond it these kernels would read the weights twice."""
 
-NARROW = 8
-"""Rows up to which they beat the wide kernels, measured for the 8B and the 1B shape: with 8 rows a
-forward took 4.37 and 1.06 ms this way, 4.87 and 1.21 ms the other; with 16 rows 4.89 and 1.31
-against 4.82 and 1.23."""
+NARROW = 16
+"""Rows up to which they beat the wide kernels, measured for the 8B and the 1B shape: with 16 rows a
+forward took 4.26 and 0.90 ms this way, 4.70 and 1.06 ms the other; with 24 rows 5.05 and 1.08
+against 4.54 and 0.96."""
 
 
 class FusedLM(CausalLM):

@@ -39,7 +39,7 @@ def test_forward(
 
 @pytest.mark.gpu
 @needs_gpu
-@pytest.mark.parametrize("tokens", [1, 2, 6, 8, 9, 33])
+@pytest.mark.parametrize("tokens", [1, 2, 6, 8, 9, 16, 33])
 def test_chained_forward_in_a_graph(
     tokens: int, assert_close: Callable[[Tensor, Tensor], None]
 ) -> None:

@@ -59,7 +59,7 @@ def test_invariant_tiles_ignore_how_many_tokens_there_are() -> None:
             StreamTile,
         )
     }
-    assert tiles == {(128, 4)}
+    assert len(tiles) == 1
 
 
 def test_one_token_takes_the_ring_where_the_hidden_state_is_wide() -> None:
