@@ -4,7 +4,8 @@ Programmatic dependent launch lets a kernel start while the one before it still 
 keep that safe, and every kernel of a forward follows them, its head included: it releases its
 successor at once; before it waits it reads only weights, and what is complete since the forward's
 first kernel (plans, positions, tables, the cached prefix); and that one is launched unchained,
-after all that is older. Stores come after the wait, so no memory is written that an older kernel still reads.
+after all that is older. Stores come after the wait, so no memory is written that an older kernel
+still reads.
 """
 
 import functools

@@ -1,9 +1,9 @@
 """tiles: which kernel and which cut a linear product of a few rows gets.
 
 The tables hold what was fastest on one H200 for the Llama-8B and Llama-1B shapes: for few tokens
-measured inside whole forwards (of 1, 6, 8 and 16 tokens), because a cut that wins alone can starve its
-neighbour; for more one product at a time, weights rotated, then again inside forwards of 32, 64,
-128 and 256 rows. Other shapes get the cut that was best most often.
+measured inside whole forwards (of 1, 6, 8 and 16 tokens), because a cut that wins alone can starve
+its neighbour; for more one product at a time, weights rotated, then again inside forwards of 32,
+64, 128 and 256 rows. Other shapes get the cut that was best most often.
 
 I inputs   O outputs (gate and up counted together)
 """
