@@ -26,10 +26,6 @@ class Product(Enum):
     HEAD = "head"
 
 
-def _row(block_o: int, block_i: int, warps: int, stages: int) -> RowTile:
-    return RowTile(block_o=block_o, block_i=block_i, block_t=1, warps=warps, stages=stages)
-
-
 def _stream(
     block_o: int, slice_i: int, warps: int, slots: int, per_sm: int = 1, *, blocks: int = 2
 ) -> StreamTile:
@@ -47,13 +43,6 @@ def _wide(
     )
 
 
-_ONE_TOKEN: dict[tuple[int, int], RowTile] = {
-    (3072, 2048): _row(8, 512, 4, 1),
-    (2048, 2048): _row(8, 2048, 4, 1),
-    (16384, 2048): _row(4, 2048, 4, 2),
-    (2048, 8192): _row(4, 4096, 4, 1),
-    (128256, 2048): _row(4, 1024, 4, 1),
-}
 FEW_TOKENS: dict[tuple[int, int], StreamTile] = {
     (6144, 4096): _stream(16, 128, 2, 5, 2),
     (4096, 4096): _stream(16, 128, 2, 8),
@@ -96,12 +85,7 @@ _WIDE: dict[tuple[int, int], dict[int, WideTile]] = {
     },
     (128256, 2048): {32: _wide(64, 64, 1, 5), 64: _wide(64, 64, 1, 5)},
 }  # fmt: skip
-_RING_HIDDEN = 4096
-"""Width of the hidden state from which one token is faster in the ring, measured in whole forwards:
-3.70 against 3.79 ms at 4096 (8B), 0.724 against 0.713 at 2048 (1B). One choice for a whole model:
-ten forwards with one product in the other family were all slower than the better of both, but for
-the head of the 1B, which is as fast."""
-_ANY_ROW = _row(8, 512, 4, 1)
+_ANY_ROW = RowTile(block_o=8, block_i=512, block_t=1, warps=4, stages=1)
 _ANY_STREAM = (_stream(16, 64, 4, 5), _stream(16, 64, 2, 8), _stream(16, 64, 1, 8))
 _PORTABLE = RowTile(block_o=16, block_i=128, block_t=8, warps=4, stages=3)
 
@@ -116,21 +100,18 @@ def choose_tile(
     streams: bool = True,
     invariant: bool = False,
 ) -> RowTile | StreamTile:
-    """The cut for so many tokens.
+    """The cut for so many tokens: a ring's, where the card has one and it divides the matrix.
 
     `streams` says that the weights are 16-bit and launch.overlaps() holds; `invariant` gives every
     number of tokens the same order of sums. QKV needs `head_width`, which its tiles must divide.
     """
-    hidden = outputs if product in (Product.OUT, Product.DOWN) else inputs
-    alone = tokens == 1 and not invariant
     block = {Product.GATE_UP: outputs // 2, Product.QKV: head_width // 2}.get(
         product, outputs // 2 if outputs % 2 == 0 else 0
     )
-    rings = streams and not (alone and hidden < _RING_HIDDEN)
     for cut in (FEW_TOKENS.get((outputs, inputs)), *_ANY_STREAM):
-        if rings and cut is not None and block and cut.fits(inputs, block):
+        if streams and cut is not None and block and cut.fits(inputs, block):
             return cut.for_tokens(tokens)
-    tile = _ONE_TOKEN.get((outputs, inputs), _ANY_ROW) if alone else _PORTABLE
+    tile = _ANY_ROW if tokens == 1 and not invariant else _PORTABLE
     return _inside_head(tile, head_width) if product is Product.QKV else tile
 
 

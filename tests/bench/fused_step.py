@@ -34,7 +34,9 @@ class Tiles:
     head: RowTile | StreamTile
 
 
-def choose_tiles(shape: Shape, *, tokens: int, invariant: bool = False) -> Tiles:
+def choose_tiles(
+    shape: Shape, *, tokens: int, invariant: bool = False, streams: bool = True
+) -> Tiles:
     """The tiles the engine picks for this shape."""
     hidden = shape.hidden
     sizes = {
@@ -48,7 +50,7 @@ def choose_tiles(shape: Shape, *, tokens: int, invariant: bool = False) -> Tiles
         **{
             product.value: choose_tile(
                 product, tokens=tokens, outputs=outputs, inputs=inputs,
-                head_width=shape.head_width, invariant=invariant,
+                head_width=shape.head_width, invariant=invariant, streams=streams,
             )
             for product, (outputs, inputs) in sizes.items()
         }

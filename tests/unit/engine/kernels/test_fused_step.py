@@ -39,15 +39,18 @@ def test_forward(
 
 @pytest.mark.gpu
 @needs_gpu
-@pytest.mark.parametrize("tokens", [1, 2, 6, 8, 9, 16, 33])
+@pytest.mark.parametrize(
+    ("tokens", "ring"),
+    [(1, False), (3, False), *((tokens, True) for tokens in (1, 2, 6, 8, 9, 16, 33))],
+)
 def test_chained_forward_in_a_graph(
-    tokens: int, assert_close: Callable[[Tensor, Tensor], None]
+    tokens: int, ring: bool, assert_close: Callable[[Tensor, Tensor], None]
 ) -> None:
     torch.manual_seed(7)
     step = FusedStep(SMALL, random_weights(SMALL), tokens=tokens, context=300)
     reference = step.reference()
-    tiles = choose_tiles(SMALL, tokens=tokens)
-    assert isinstance(tiles.out, RowTile if tokens == 1 else StreamTile)
+    tiles = choose_tiles(SMALL, tokens=tokens, streams=ring)
+    assert isinstance(tiles.out, StreamTile if ring else RowTile)
     graph = capture(lambda: step.run(tiles))
     for _ in range(3):
         step.logits.fill_(float("nan"))
