@@ -3,7 +3,7 @@
 The committed columns need no input of this forward, so the ring is filled before the producer of
 the queries is done. A block's columns are cut into slices, each with its own running softmax in
 warps of its own; one merge at the end makes one of them. Needs 16-bit keys, heads of 64 or 128 and
-tensor cores; _attend_split of paged_attention is the portable version.
+tensor cores; attend_split of attention_split is the portable version.
 
 R query rows per request   Q query heads   C key/value heads   E head width   P slices of a block
 N rows of one key/value head, R * Q / C of them used   Y columns of a slice
@@ -88,7 +88,7 @@ def attend_ring(
     DIRECT: gl.constexpr,
     CHAINED: gl.constexpr,
 ):
-    """The arguments of _attend_split, and the cut."""
+    """The arguments of attend_split, and the cut."""
     stream_release(CHAINED)
     BLOCK_Y: gl.constexpr = SLICES * SLICE
     STRIDE: gl.constexpr = C * E
