@@ -13,7 +13,7 @@ from shapecheck.static.declared import declared_value
 from shapecheck.static.facts import Pass
 from shapecheck.static.guards import last_name
 from shapecheck.static.index import FunctionFacts
-from shapecheck.static.machine import MAX_DEPTH, QUIET_DEPTH, Frame, State
+from shapecheck.static.machine import MAX_DEPTH, Frame, State
 from shapecheck.static.named import count_by_name, name_owner
 from shapecheck.static.owners import converts_to, is_model_call
 from shapecheck.static.project import annotation_head
@@ -40,7 +40,6 @@ from shapecheck.static.values import (
     Unknown,
     Value,
     plain_values,
-    tells,
 )
 
 Arguments = tuple[Value, ...]
@@ -59,10 +58,7 @@ def call_function(
 ) -> Value:
     """The result of interpreting a function of the project with these arguments."""
     machine = frame.machine
-    too_deep = frame.depth >= QUIET_DEPTH
-    if too_deep and frame.depth < MAX_DEPTH:
-        given = (*arguments, *keywords.values())
-        too_deep = not any(map(tells, given if receiver is None else (receiver, *given)))
+    too_deep = frame.depth >= MAX_DEPTH
     machine.cuts += too_deep
     if (
         too_deep
@@ -94,17 +90,17 @@ def call_function(
     )
     if key is None:
         machine.basis.add(function.body)
-        result = machine.run_body(inner)
+        result = machine.run_call(inner)
         frame.state.heap = inner.state.heap
         return _returned(frame, function, result, node)
     before, cuts = frame.state.heap.log, machine.cuts
     giver, machine.giver = machine.giver, Birth()
     with machine.resting_on(function.body) as basis:
-        result = machine.run_body(inner)
+        result = machine.run_call(inner)
     machine.giver.basis = basis[0]
     machine.giver = giver
     frame.state.heap = inner.state.heap
-    if frame.state.heap.log is before and machine.budget > 0 and machine.cuts == cuts:
+    if frame.state.heap.log is before and machine.cuts == cuts:
         machine.summaries[key] = result, basis[0]
     return _returned(frame, function, result, node)
 

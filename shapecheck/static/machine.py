@@ -21,14 +21,17 @@ from shapecheck.static.project import Project
 from shapecheck.static.symbols import Ownership
 from shapecheck.static.unions import join
 from shapecheck.static.units import Basis, Birth, Body, Giver, Segment, UnitKey
-from shapecheck.static.values import ObjectRef, Size, Value
+from shapecheck.static.values import ObjectRef, Size, Value, holds_made, tells
 
 if TYPE_CHECKING:
     from shapecheck.static.recall import Recalled
 
 MAX_DEPTH = 6  # calls that are followed, one inside the other
-QUIET_DEPTH = 3  # of them, where a call hands over no size and nothing of either model
-ROOT_BUDGET = 20_000
+ROOT_BUDGET = 8_000  # statements
+# Of what is left of them a call gets a part, by what it is given: a size or something of a model's,
+# an object that the program made, neither. So what comes behind a long call is seen as well.
+_TELLING_PART, _MADE_PART, _QUIET_PART = 2, 4, 32
+_LEAST_PART = 30
 
 Calls = tuple[int, ...]  # the chain of calls that leads to a frame, by the identity of its nodes
 
@@ -91,7 +94,7 @@ class Machine:
     those of every unit, as bytes up to `closed`. `givers` are what gave a field something, `giver`
     is at work, `births` the constructors that wait or waited, `renewed` the fields that a giver of
     an earlier run gives something else. `recalled` is what an earlier run left, and `known` the
-    units that it spares this one. `cuts` counts the calls that were too deep to be followed.
+    units that it spares this one. `cuts` counts the calls that were not followed to their end.
     """
 
     project: Project
@@ -145,6 +148,20 @@ class Machine:
     budget: int = ROOT_BUDGET
     cuts: int = 0
     promises: Promises = field(default_factory=Promises)
+
+    def run_call(self, frame: Frame) -> Value:
+        """Interpret the body of a call within its part of the budget."""
+        left, given = self.budget, frame.state.env.values()
+        if any(map(tells, given)):
+            part = _TELLING_PART
+        else:
+            part = _MADE_PART if any(map(holds_made, given)) else _QUIET_PART
+        allowed = self.budget = min(left, max(left // part, _LEAST_PART))
+        try:
+            return self.run_body(frame)
+        finally:
+            self.cuts += self.budget <= 0
+            self.budget = left - allowed + max(self.budget, 0)
 
     def finish(self) -> None:
         """Mark the meetings whose rows were not known another time on the same chain of calls."""

@@ -83,7 +83,7 @@ def _postpone(frame: Frame, init: FunctionFacts, made: Instance, env: dict[str, 
         scope = machine.scope_of(init)
         giver, machine.giver = machine.giver, birth
         with machine.resting_on(init.body) as basis:
-            machine.run_body(
+            machine.run_call(
                 Frame(machine, init.module, init, init.cls, state, depth, stack, scope, made, calls)
             )
         machine.giver = giver

@@ -45,7 +45,8 @@ def run_body(frame: Frame) -> Value:
     run_block(frame, function.node.body)
     exits = list(frame.returns)
     if frame.state.alive:
-        exits.append((NONE, tuple(frame.guards), frame.state.heap))
+        result = NONE if frame.machine.budget > 0 else UNKNOWN
+        exits.append((result, tuple(frame.guards), frame.state.heap))
     if not exits:
         return UNKNOWN
     heap = exits[0][2]

@@ -239,22 +239,35 @@ def alternatives(value: Value) -> tuple[Alternative, ...]:
 
 
 def tells(value: Value) -> bool:
-    """Whether a value says how large something is, or whose it is; an object made here may."""
+    """Whether a value says how large something is, or whose it is."""
     if isinstance(value, Union):
         return any(tells(one.value) for one in value.alternatives)
     if isinstance(value, Sequence):
         return any(map(tells, value.items))
     if isinstance(value, (Items, Mapping)):
         return any(map(tells, value.choices))
+    if isinstance(value, Partial):
+        return any(map(tells, value.arguments))
     if isinstance(value, Unknown):
         return value.owned is not None
     if isinstance(value, Instance):
-        return value.ref.owned is not None or value.ref.site is not None
-    if isinstance(value, Partial):
-        return any(map(tells, value.arguments))
-    return isinstance(value, (Size, DType, Shape, Layer)) or (
-        isinstance(value, Tensor) and value != Tensor()
-    )
+        return value.ref.owned is not None
+    if isinstance(value, Size):
+        return bool(value.poly.symbols())
+    if isinstance(value, Tensor):
+        return value != Tensor(dtype=value.dtype)
+    return isinstance(value, (Shape, Layer)) or (isinstance(value, DType) and bool(value.owner))
+
+
+def holds_made(value: Value) -> bool:
+    """Whether a value is or holds an object that the program made, whose fields may tell."""
+    if isinstance(value, Union):
+        return any(holds_made(one.value) for one in value.alternatives)
+    if isinstance(value, Sequence):
+        return any(map(holds_made, value.items))
+    if isinstance(value, (Items, Mapping)):
+        return any(map(holds_made, value.choices))
+    return isinstance(value, Instance) and value.ref.site is not None
 
 
 def plain_values(value: Value) -> Iterable[Plain]:
