@@ -8,7 +8,7 @@ from dataclasses import dataclass
 # A file matters when it speaks of two models and of tensors or their sizes, when it compares
 # shapes around a copy, when it slices by the length of an index, or when it holds contracts.
 # Imports reach what it calls.
-_OWNERS = ("draft", "Draft", "target_", "speculative", "spec_", "assistant", "verifier")
+_PAIR = ("draft", "target_", "speculat", "spec_", "assistant", "verifier")
 _SIZES = re.compile(r"\b(?:torch|Tensor)\b|hidden|vocab|config|shape")
 _COMPARES = re.compile(r"\.(?:shape|size\()[^\n]*==|==[^\n]*\.(?:shape\b|size\()")
 _COPIES = re.compile(r"\.copy_\(")
@@ -21,7 +21,7 @@ _COUNTS_AN_INDEX = re.compile(r"\[\s*:\s*len\(\s*\w*(?:ind|idx|keep|perm|sel)")
 
 def can_matter(text: str) -> bool:
     """Whether a file is worth being an entry of the analysis."""
-    if _has_any(_OWNERS, text) and _SIZES.search(text) is not None:
+    if _has_any(_PAIR, text.lower()) and _SIZES.search(text) is not None:
         return True
     return _COUNTS_AN_INDEX.search(text) is not None or _holds_contracts(text) or _is_guarded(text)
 
@@ -48,10 +48,8 @@ _WORK = re.compile(
 # It is a root when, besides, a method of its class or most of its file speaks of two models, or it
 # does itself, or of the widths between them or the buffers of a graph; what it calls is interpreted
 # with what it passes.
-_MODELS = (
-    *("draft", "target_", "target.", "targetr", "targetw", "targetm", "speculat", "spec_"),
-    *("assist", "verif", "eagle", "medusa", "mtp"),
-)
+# Here the stems of those words are enough.
+_MODELS = ("draft", "target", "speculat", "spec_", "assist", "verif", "eagle", "medusa", "mtp")
 _TELLING = (*_MODELS, "num_steps", "topk", "padded", "capture")
 _OFTEN = 20  # lines
 
