@@ -21,17 +21,17 @@ from shapecheck.static.project import Project
 from shapecheck.static.symbols import Ownership
 from shapecheck.static.unions import join
 from shapecheck.static.units import Basis, Birth, Body, Giver, Segment, UnitKey
-from shapecheck.static.values import ObjectRef, Size, Value, holds_made, tells
+from shapecheck.static.values import ObjectRef, Size, Value, telling
 
 if TYPE_CHECKING:
     from shapecheck.static.recall import Recalled
 
 MAX_DEPTH = 6  # calls that are followed, one inside the other
 ROOT_BUDGET = 8_000  # statements
-# Of what is left of them a call gets a part, by what it is given: a size or something of a model's,
-# an object that the program made, neither. So what comes behind a long call is seen as well.
-_TELLING_PART, _MADE_PART, _QUIET_PART = 2, 4, 32
-_LEAST_PART = 30
+# Of what is left of them a call gets a part, by the most that it is handed: nothing, an object that
+# the program made, a size or something of a model's. What comes behind a long call is seen as well.
+_PARTS = 32, 4, 2
+_LEAST = 30
 
 Calls = tuple[int, ...]  # the chain of calls that leads to a frame, by the identity of its nodes
 
@@ -151,12 +151,9 @@ class Machine:
 
     def run_call(self, frame: Frame) -> Value:
         """Interpret the body of a call within its part of the budget."""
-        left, given = self.budget, frame.state.env.values()
-        if any(map(tells, given)):
-            part = _TELLING_PART
-        else:
-            part = _MADE_PART if any(map(holds_made, given)) else _QUIET_PART
-        allowed = self.budget = min(left, max(left // part, _LEAST_PART))
+        left = self.budget
+        part = _PARTS[max(map(telling, frame.state.env.values()), default=0)]
+        allowed = self.budget = min(left, max(left // part, _LEAST))
         try:
             return self.run_body(frame)
         finally:

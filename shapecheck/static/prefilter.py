@@ -47,8 +47,7 @@ _WORK = re.compile(
 )
 # It is a root when, besides, a method of its class or most of its file speaks of two models, or it
 # does itself, or of the widths between them or the buffers of a graph; what it calls is interpreted
-# with what it passes.
-# Here the stems of those words are enough.
+# with what it passes. Stems of the words of a file are enough here.
 _MODELS = ("draft", "target", "speculat", "spec_", "assist", "verif", "eagle", "medusa", "mtp")
 _TELLING = (*_MODELS, "num_steps", "topk", "padded", "capture")
 _OFTEN = 20  # lines

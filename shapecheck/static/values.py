@@ -238,36 +238,32 @@ def alternatives(value: Value) -> tuple[Alternative, ...]:
     return value.alternatives if isinstance(value, Union) else (Alternative(value),)
 
 
-def tells(value: Value) -> bool:
-    """Whether a value says how large something is, or whose it is."""
+def telling(value: Value) -> int:
+    """2 where a value says how large something is or whose, 1 where its fields may, else 0."""
     if isinstance(value, Union):
-        return any(tells(one.value) for one in value.alternatives)
+        return max([telling(one.value) for one in value.alternatives], default=0)
     if isinstance(value, Sequence):
-        return any(map(tells, value.items))
+        return max(map(telling, value.items), default=0)
     if isinstance(value, (Items, Mapping)):
-        return any(map(tells, value.choices))
+        return max(map(telling, value.choices), default=0)
     if isinstance(value, Partial):
-        return any(map(tells, value.arguments))
+        return max(map(telling, value.arguments), default=0)
+    if isinstance(value, Instance):
+        made_here = value.ref.site is not None
+        return 2 if value.ref.owned is not None else int(made_here)
+    return 2 if _says_size(value) else 0
+
+
+def _says_size(value: Plain) -> bool:
     if isinstance(value, Unknown):
         return value.owned is not None
-    if isinstance(value, Instance):
-        return value.ref.owned is not None
     if isinstance(value, Size):
         return bool(value.poly.symbols())
+    if isinstance(value, DType):
+        return bool(value.owner)
     if isinstance(value, Tensor):
         return value != Tensor(dtype=value.dtype)
-    return isinstance(value, (Shape, Layer)) or (isinstance(value, DType) and bool(value.owner))
-
-
-def holds_made(value: Value) -> bool:
-    """Whether a value is or holds an object that the program made, whose fields may tell."""
-    if isinstance(value, Union):
-        return any(holds_made(one.value) for one in value.alternatives)
-    if isinstance(value, Sequence):
-        return any(map(holds_made, value.items))
-    if isinstance(value, (Items, Mapping)):
-        return any(map(holds_made, value.choices))
-    return isinstance(value, Instance) and value.ref.site is not None
+    return isinstance(value, (Shape, Layer))
 
 
 def plain_values(value: Value) -> Iterable[Plain]:
