@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from numbers import Integral
+from typing import cast
 
 from shapecheck.dims.model import Dims
 from shapecheck.dims.vocabulary import lookup, near_misses
@@ -89,6 +90,7 @@ def refuse_no_names(where: str, what: str, given: object) -> None:
     if isinstance(given, str) or not isinstance(given, Collection):
         right = f", {what}=[{given!r}]" if isinstance(given, str) else ""
         raise ShapecheckError(f"{where}: {what}={_shown(given)}: give a list of names{right}")
+    _refuse_other_names(where, what, cast("Collection[object]", given))
 
 
 def refuse_no_values(where: str, what: str, given: object) -> None:
@@ -97,6 +99,13 @@ def refuse_no_values(where: str, what: str, given: object) -> None:
         raise ShapecheckError(
             f"{where}: {what}={_shown(given)}: give names with their values, {what}={{'name': ...}}"
         )
+    _refuse_other_names(where, what, cast("Collection[object]", given or ()))
+
+
+def _refuse_other_names(where: str, what: str, given: Collection[object]) -> None:
+    for one in given:
+        if not isinstance(one, str):
+            raise ShapecheckError(f"{where}: {what} has {_shown(one)}, no name; give texts")
 
 
 def names_in(spec: Spec) -> frozenset[str]:

@@ -35,12 +35,24 @@ class Filler:
 
         Raises NothingToIndexError where no value keeps the mark.
         """
+        sizes = ", ".join(
+            f"{axis}={size}" for axis, size in zip(spec.shape.axes, shape, strict=True)
+        )
+        if any(size < 0 for size in shape):
+            raise ShapecheckError(f"make: {path} is [{sizes}]; give sizes that leave none below 0")
+        try:
+            return self._filled(spec, shape, positions, path)
+        except (RuntimeError, TypeError, MemoryError, OverflowError) as error:
+            said = str(error).partition("\n")[0]
+            raise ShapecheckError(
+                f"make: {path} is [{sizes}], which torch does not make ({said}); give smaller sizes"
+            ) from error
+
+    def _filled(
+        self, spec: TensorSpec, shape: Sequence[int], positions: int | None, path: str
+    ) -> torch.Tensor:
         import torch
 
-        if any(size < 0 for size in shape):
-            sizes = zip(spec.shape.axes, shape, strict=True)
-            text = ", ".join(f"{axis}={size}" for axis, size in sizes)
-            raise ShapecheckError(f"make: {path} is [{text}]; give sizes that leave none below 0")
         dtype = _dtype(spec, self.dims)
         if positions is not None:
             return self._positions(spec, shape, positions, path).to(dtype)

@@ -278,7 +278,7 @@ def _filler(dims: Dims, device: str, seed: int) -> Filler:
 
     try:
         generator = torch.Generator(device=device).manual_seed(seed)
-    except (RuntimeError, TypeError) as error:
+    except (RuntimeError, TypeError, ValueError) as error:
         said = str(error).partition("\n")[0].partition(". ")[0]
         raise ShapecheckError(
             f"make: device={device!r}, seed={seed!r}: {said}; give a device of this machine and a "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
@@ -71,10 +72,33 @@ def refuse_ids(shape: str, model: object, dtype: torch.dtype) -> None:
         )
 
 
-def refuse_no_tensor(asked: str, given: object) -> None:
-    """ShapecheckError for what has no values to declare."""
+def refuse_no_index(asked: str, given: object) -> None:
+    """ShapecheckError for what has no values to declare, or none that count."""
     if not isinstance(given, torch.Tensor):
         raise ShapecheckError(f"{asked}({given!r}): it is no tensor; give one of this trace")
+    if given.is_floating_point() or given.is_complex():
+        raise ShapecheckError(
+            f"{asked}: a tensor of {given.dtype} holds no ids; give one of whole numbers"
+        )
+
+
+def device_of(shape: str, device: object) -> torch.device:
+    """The device of this name."""
+    try:
+        return torch.device(device)  # pyright: ignore[reportArgumentType]  # what a test wrote
+    except (RuntimeError, TypeError) as error:
+        said = str(error).partition("\n")[0]
+        raise ShapecheckError(
+            f"tensor({shape!r}, device={device!r}): {said}; give a device such as 'cpu'"
+        ) from None
+
+
+def refuse_no_source(root: object, target: object) -> None:
+    """ShapecheckError for what is no folder, or no text that names something in it."""
+    if not isinstance(root, str | Path) or not isinstance(target, str):
+        raise ShapecheckError(
+            f"load({root!r}, {target!r}): give a folder and 'package.module:Qualified.name'"
+        )
 
 
 def refuse_receiver(function: Callable[..., object], receiver: Sequence[object]) -> None:

@@ -89,7 +89,7 @@ def plan(
     numbers |= _row_numbers(given, setting, fresh)
     formulas = _formulas(origins, absent)
     _fill(numbers, fresh)
-    numbers |= overrides
+    numbers |= {name: int(number) for name, number in overrides.items()}
     for name, formula in formulas.items():
         numbers[name] = parse_shape(formula).axes[0].evaluate(numbers.__getitem__)
     kept = {name: number for name, number in numbers.items() if name not in absent}

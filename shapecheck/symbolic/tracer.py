@@ -19,11 +19,13 @@ from shapecheck.dims.vocabulary import Owner, lookup, near_misses
 from shapecheck.errors import ShapecheckError, ShapeContractError
 from shapecheck.symbolic.asked import (
     axes_of,
+    device_of,
     refuse_hints,
     refuse_ids,
     refuse_model,
     refuse_negative,
-    refuse_no_tensor,
+    refuse_no_index,
+    refuse_no_source,
     refuse_receiver,
     setting_of,
 )
@@ -127,7 +129,7 @@ class Trace:
         real = dtype if isinstance(dtype, torch.dtype) else self.dtype(dtype)
         if ids is not None:
             refuse_ids(shape, ids, real)
-        made = torch.empty(sizes, dtype=real, device=device)
+        made = torch.empty(sizes, dtype=real, device=device_of(shape, device))
         if ids is not None:
             self.ids(made, f"{ids}_vocab")
         return made
@@ -172,6 +174,7 @@ class Trace:
 
         What cannot be loaded becomes a stub, and a stub that is called stands in the report.
         """
+        refuse_no_source(root, target)
         tree = self._trees.setdefault(str(root), SourceTree(Path(root), self.recorder.stub_used))
         return tree.load(target)
 
@@ -195,14 +198,14 @@ class Trace:
 
     def ids(self, tensor: torch.Tensor, axis: str) -> torch.Tensor:
         """Declare that the values count along `axis`, for example `target_vocab`."""
-        refuse_no_tensor("ids", tensor)
+        refuse_no_index("ids", tensor)
         self.domains.tag(tensor, Ids(self._known(axis), "t.ids", current_site()))
         self.bounds.forget(tensor)
         return tensor
 
     def offset(self, tensor: torch.Tensor, source: str, target: str) -> torch.Tensor:
         """Declare that the values lead from `source` ids to `target` ids when added (d2t)."""
-        refuse_no_tensor("offset", tensor)
+        refuse_no_index("offset", tensor)
         self.domains.tag(tensor, Offset(self._known(source), self._known(target)))
         self.bounds.forget(tensor)
         return tensor
@@ -295,6 +298,8 @@ class Trace:
     def _known(self, name: str) -> str:
         if name in self._sizes:
             return name
+        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # a test's
+            raise ShapecheckError(f"{name!r} is no name; write one such as 'target_vocab'")
         if self._dims is not None:
             return str(self._dims[name])  # raises and says why it has no number
         near = "".join(f"did you mean {each}? else " for each in near_misses(name)[:1])

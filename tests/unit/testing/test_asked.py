@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
+import numpy as np
 import pytest
 import torch
 from jaxtyping import Float, Int64
@@ -83,6 +84,14 @@ MADE: dict[str, tuple[Asked, str]] = {
     "letters for absent": (lambda: make(State, DIMS, absent="extra"), "give a list of names"),
     "a device that is none": (lambda: make(State, DIMS, device="cud"), "give a device of this"),
     "a seed that is none": (lambda: make(State, DIMS, seed="x"), "and a whole number"),
+    "a seed without an end": (lambda: make(State, DIMS, seed=2**70), "and a whole number"),
+    "numbers for absent": (lambda: make(State, DIMS, absent=[1]), "absent has 1, no name"),
+    "fields by number": (lambda: make(State, DIMS, fields={5: 1}), "fields has 5, no name"),
+    "more than torch has room for": (
+        lambda: make(State, DIMS, bs=2**62),
+        f"State.hidden is [bs={2**62}, draft_hidden={DIMS['draft_hidden']}], which torch does not",
+    ),
+    "more than torch counts": (lambda: make(State, DIMS, bs=2**70), "give smaller sizes"),
     "arguments of no contract": (lambda: make_arguments(_plain, DIMS), "decorate it"),
     "arguments without dims": (lambda: make_arguments(paired, None), "None is no Dims; give"),
     "arguments of a name that nothing has": (
@@ -92,6 +101,10 @@ MADE: dict[str, tuple[Asked, str]] = {
     "given without values": (
         lambda: make_arguments(paired, DIMS, given=["rows"]),
         "given=['rows']: give names with their values",
+    ),
+    "given by number": (
+        lambda: make_arguments(paired, DIMS, given={5: 1, "rows": 2}),
+        "given has 5, no name",
     ),
 }
 TRACED: dict[str, tuple[Callable[[Trace], object], str]] = {
@@ -127,6 +140,16 @@ TRACED: dict[str, tuple[Callable[[Trace], object], str]] = {
     ),
     "ids that are floats": (lambda t: t.tensor("bs", ids="target"), "give torch.int64"),
     "ids of no tensor": (lambda t: t.ids(3, "target_vocab"), "give one of this trace"),
+    "ids in a tensor of floats": (
+        lambda t: t.ids(t.tensor("bs"), "target_vocab"),
+        "holds no ids; give one of whole numbers",
+    ),
+    "ids along a number": (
+        lambda t: t.ids(t.tensor("bs", torch.int64), 5),
+        "5 is no name; write one such as 'target_vocab'",
+    ),
+    "a device that is none": (lambda t: t.tensor("bs", device="cud"), "give a device such as"),
+    "a source of no folder": (lambda t: t.load(5, "x"), "load(5, 'x'): give a folder"),
     "offsets of no tensor": (
         lambda t: t.offset(3, "draft_vocab", "target_vocab"),
         "give one of this trace",
@@ -142,6 +165,8 @@ STARTED: dict[str, tuple[Asked, str]] = {
     "a hint below 0": (lambda: trace(hints={"bs": -1}), "give a size of 0 or more"),
     "a hint of no name": (lambda: trace(hints={"bss": 1}), "did you mean bs?"),
     "sizes for dims": (lambda: trace({"bs": 3}), "is no Dims; give those of a pair"),
+    "a hint by number": (lambda: trace(hints={5: 5}), "hints has 5, no name"),
+    "numbers for packages": (lambda: trace(within=[5]), "within has 5, no name"),
     "letters for packages": (lambda: trace(within="abc"), "within=['abc']"),
 }
 
@@ -173,3 +198,9 @@ def test_names_of_other_phases_and_of_what_is_left_out_may_be_given() -> None:
     assert made.width.shape == (3, DIMS["topk"])
     with trace() as t:
         assert t.make(State, phase="extend", padded_bs="bs*topk", req_rows=5) is not None
+
+
+def test_a_size_may_be_a_whole_number_of_numpy() -> None:
+    with trace(hints={"bs": np.int64(3)}) as t:
+        assert t.tensor("bs").shape[0] == 3
+    assert make(State, DIMS, np.int64(3), tokens=1, phase="extend").rows.shape == (3,)
