@@ -33,7 +33,12 @@ def owner_meetings(facts: Facts, verdicts: Verdicts) -> Iterator[OwnerMeeting]:
         by_span.setdefault(meeting.span, []).append(meeting)
     for every_kind in by_span.values():
         meetings = [one for one in every_kind if _has_owner(one.left) and _has_owner(one.right)]
-        conflicts = [(one, pair) for one in meetings for pair in _conflicting(one)]
+        conflicts = [
+            (one, pair)
+            for one in meetings
+            for pair in _conflicting(one)
+            if not _is_asked(facts, one, *pair)
+        ]
         # What is live decides first; a placeholder is odd only where nothing live is.
         conflicts.sort(key=lambda one: one[0].left.has_no_rows or one[0].right.has_no_rows)
         for meeting, (left, right) in conflicts:
@@ -61,6 +66,13 @@ def _explained(odd: Size, usual: Size, verdicts: Verdicts) -> bool:
     places = {origin(odd), origin(usual)} | handed_over(odd)
     cells = passed_cells(odd) | passed_cells(usual)
     return bool(places & verdicts.causes) or bool(cells & verdicts.cells)
+
+
+def _is_asked(facts: Facts, meeting: Meeting, left: Size, right: Size) -> bool:
+    """Whether the class or function asks itself if the two sizes are equal."""
+    holder = meeting.where.rpartition(".")[0] or meeting.where
+    kinds = {symbol.name for one in (left, right) for symbol in one.poly.symbols()}
+    return any((meeting.span.path, holder, kind) in facts.compared for kind in kinds)
 
 
 def _conflicting(meeting: Meeting) -> Iterator[tuple[Size, Size]]:

@@ -10,6 +10,7 @@ from shapecheck.static.counts import rounded_up, rows_of_tensor
 from shapecheck.static.functions import Arguments, Keywords
 from shapecheck.static.guards import last_name
 from shapecheck.static.lists import any_item
+from shapecheck.static.loops import enumerated, zipped
 from shapecheck.static.machine import Frame
 from shapecheck.static.stores import store_attribute
 from shapecheck.static.unions import join, lift
@@ -50,6 +51,10 @@ def call_builtin(
         return _next(frame, arguments[0], node.args[0])
     if name in ("sorted", "reversed") and arguments:
         return lift(_in_some_order, arguments[0])
+    if name == "zip":
+        return zipped(arguments)
+    if name == "enumerate" and len(arguments) == 1 and not keywords:
+        return enumerated(arguments[0])
     if name in ("tuple", "list") and len(arguments) == 1:
         return lift(_as_sequence, arguments[0])
     if name == "dict" and not arguments:

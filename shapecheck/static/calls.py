@@ -12,6 +12,7 @@ from shapecheck.static.heap import Heap, join_heaps
 from shapecheck.static.kernel_pairs import note_pairs
 from shapecheck.static.lists import CHANGES, grow_list
 from shapecheck.static.machine import Frame
+from shapecheck.static.mappings import call_mapping
 from shapecheck.static.objects import construct
 from shapecheck.static.operators.apply import apply
 from shapecheck.static.operators.layers import LAYERS, call_layer, make_layer
@@ -223,6 +224,8 @@ def _external(
         return arguments[0]
     if name in _PARTIAL and arguments:
         return Partial(arguments[0], arguments[1:], tuple(keywords.items()))
+    if isinstance(callee.receiver, Mapping):
+        return call_mapping(callee.receiver, name[1:], arguments)
     operator = operator_of(name)
     if operator is None and name not in LAYERS:
         return UNKNOWN

@@ -18,13 +18,15 @@ from shapecheck.static.facts import Division
 from shapecheck.static.global_names import global_value
 from shapecheck.static.guards import last_name, single_branch
 from shapecheck.static.lists import any_item, extended
+from shapecheck.static.loops import bind_element, bind_turn, turns
 from shapecheck.static.machine import Frame
-from shapecheck.static.named import count_by_name
+from shapecheck.static.mappings import MAX_ENTRIES, looked_up, with_entry
 from shapecheck.static.operators.arguments import axis_of
 from shapecheck.static.operators.joining import matmul
 from shapecheck.static.operators.meetings import broadcast
 from shapecheck.static.operators.selection import index_tensor
 from shapecheck.static.ranks import note_axis, note_ranked
+from shapecheck.static.shape_tests import note_compared
 from shapecheck.static.shapes import axes_as_values, cut_shape, literal_int
 from shapecheck.static.symbols import SizePoly, bounded
 from shapecheck.static.unions import combine, join, lift, union
@@ -48,9 +50,6 @@ from shapecheck.static.values import (
     alternatives,
     plain_values,
 )
-from shapecheck.static.walk import walk
-
-_MAX_ENTRIES = 16
 
 
 def evaluate(frame: Frame, node: ast.expr) -> Value:
@@ -89,8 +88,8 @@ def _sequence(frame: Frame, node: ast.Tuple | ast.List) -> Value:
 
 def _dict(frame: Frame, node: ast.Dict) -> Value:
     keys = [key.value for key in node.keys if isinstance(key, ast.Constant)]
-    known = len(keys) == len(node.keys) <= _MAX_ENTRIES
-    values = tuple(evaluate(frame, value) for value in node.values[:_MAX_ENTRIES])
+    known = len(keys) == len(node.keys) <= MAX_ENTRIES
+    values = tuple(evaluate(frame, value) for value in node.values[:MAX_ENTRIES])
     return manageable(Mapping(values, tuple(keys) if known else None))
 
 
@@ -208,6 +207,10 @@ def as_poly(value: Plain) -> SizePoly | None:
 def _compare(frame: Frame, node: ast.Compare) -> Value:
     left = evaluate(frame, node.left)
     rights = [evaluate(frame, comparator) for comparator in node.comparators]
+    if len(rights) == 1 and isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
+        note_compared(frame, left, rights[0])
+    if len(rights) == 1 and isinstance(left, Const) and isinstance(rights[0], Const):
+        return _decided(left.value, rights[0].value, node.ops[0])
     if len(rights) == 1 and rights[0] == NONE and isinstance(node.ops[0], (ast.Is, ast.IsNot)):
         return _is_none(left, isinstance(node.ops[0], ast.Is))
     if isinstance(left, Tensor) and len(rights) == 1:
@@ -218,6 +221,15 @@ def _compare(frame: Frame, node: ast.Compare) -> Value:
             under=frame.guards,
         )
     return UNKNOWN
+
+
+def _decided(left: object, right: object, operation: ast.cmpop) -> Value:
+    """What comparing two literals of one type for equality says."""
+    is_same = isinstance(operation, (ast.Eq, ast.Is))
+    is_other = isinstance(operation, (ast.NotEq, ast.IsNot))
+    if type(left) is not type(right) or not (is_same or is_other):
+        return UNKNOWN
+    return Const((left == right) is is_same)
 
 
 def _is_none(value: Value, wanted: bool) -> Value:
@@ -286,12 +298,7 @@ def _item(frame: Frame, base: Plain, index: Value, node: ast.Subscript) -> Value
     if isinstance(base, Items):
         return UNKNOWN if isinstance(node.slice, ast.Slice) else any_item(base)
     if isinstance(base, Mapping):
-        items = base.items()
-        if items is not None and isinstance(index, Const):
-            return items.get(index.value, UNKNOWN)
-        return union(
-            Alternative(one.value) for choice in base.choices for one in alternatives(choice)
-        )
+        return looked_up(base, index)
     return Unknown(base.owned) if isinstance(base, Unknown) else UNKNOWN
 
 
@@ -302,32 +309,44 @@ def _named(frame: Frame, node: ast.NamedExpr) -> Value:
 
 
 def _comprehension(frame: Frame, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Value:
-    for generator in node.generators:
-        bind_element(frame, generator.target, evaluate(frame, generator.iter))
-        for condition in generator.ifs:
-            evaluate(frame, condition)
+    first = node.generators[0]
+    whole = evaluate(frame, first.iter)
+    one_by_one = turns(whole) if len(node.generators) == 1 and not first.ifs else ()
+    if one_by_one and not isinstance(node, ast.SetComp):
+        items: list[Value] = []
+        for element in one_by_one:
+            bind_turn(frame, first.target, element)
+            items.append(evaluate(frame, node.elt))
+        return manageable(Sequence(tuple(items)))
+    _bind_generators(frame, node.generators, whole)
     item = evaluate(frame, node.elt)
     return UNKNOWN if item == UNKNOWN else manageable(Items((item,)))
 
 
-def bind_element(frame: Frame, target: ast.expr, whole: Value) -> None:
-    """Bind the target of a loop to whichever element of what it runs over."""
-    if isinstance(target, ast.Name):
-        value = lift(_element, whole)
-        count = count_by_name(frame, target.id, target) if value == UNKNOWN else None
-        frame.state.env[target.id] = value if count is None else count
-        return
-    for name in walk(target):
-        if isinstance(name, ast.Name):
-            frame.state.env[name.id] = UNKNOWN
+def _dict_comprehension(frame: Frame, node: ast.DictComp) -> Value:
+    first = node.generators[0]
+    whole = evaluate(frame, first.iter)
+    made: Value = Mapping((), ())
+    if len(node.generators) == 1 and not first.ifs:
+        for element in turns(whole):
+            bind_turn(frame, first.target, element)
+            key, value = evaluate(frame, node.key), evaluate(frame, node.value)
+            made = with_entry(made, key, value) if isinstance(made, Mapping) else UNKNOWN
+        if made != Mapping((), ()):
+            return made
+    _bind_generators(frame, node.generators, whole)
+    evaluate(frame, node.key)
+    value = evaluate(frame, node.value)
+    return UNKNOWN if value == UNKNOWN else manageable(Mapping((value,)))
 
 
-def _element(whole: Plain) -> Value:
-    if isinstance(whole, Items):
-        return any_item(whole)
-    if isinstance(whole, Sequence) and whole.items:
-        return any_item(Items(whole.items))
-    return UNKNOWN
+def _bind_generators(frame: Frame, generators: list[ast.comprehension], whole: Value) -> None:
+    for generator in generators:
+        if generator is not generators[0]:
+            whole = evaluate(frame, generator.iter)
+        bind_element(frame, generator.target, whole)
+        for condition in generator.ifs:
+            evaluate(frame, condition)
 
 
 def _await(frame: Frame, node: ast.Await) -> Value:
@@ -363,6 +382,7 @@ _HANDLERS: dict[type[ast.expr], Callable[..., Value]] = of_both(
         ast.ListComp: _comprehension,
         ast.SetComp: _comprehension,
         ast.GeneratorExp: _comprehension,
+        ast.DictComp: _dict_comprehension,
         ast.Await: _await,
         ast.Lambda: _lambda,
         ast.Yield: _yield,

@@ -207,7 +207,8 @@ class Facts:
     """Everything one run observed, in the order of observation, without repetition.
 
     Plain data, so that it can be sent and kept; `functions` are those interpreted on their own,
-    by place and class.
+    by place and class; `compared` are the kinds of sizes that a class or function asks to be equal
+    in two models: its file, its name, the kind.
     """
 
     passes: dict[tuple[str, Span], Pass] = field(default_factory=dict[tuple[str, Span], Pass])
@@ -230,6 +231,7 @@ class Facts:
     keys: dict[Span, KeyFormulae] = field(default_factory=dict[Span, KeyFormulae])
     unused_indices: dict[Span, UnusedIndex] = field(default_factory=dict[Span, UnusedIndex])
     guarded_copies: dict[Span, GuardedCopy] = field(default_factory=dict[Span, GuardedCopy])
+    compared: set[tuple[str, str, str]] = field(default_factory=set[tuple[str, str, str]])
     field_writes: dict[str, list[Write]] = field(default_factory=dict[str, list["Write"]])
     joined: dict[str, Span] = field(default_factory=dict[str, Span])
     ranked: dict[str, Span] = field(default_factory=dict[str, Span])

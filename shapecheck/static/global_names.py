@@ -17,6 +17,8 @@ from shapecheck.static.values import (
     Value,
 )
 
+_KNOWN = ast.Constant | ast.Name | ast.Dict | ast.Tuple | ast.List
+
 
 def global_value(frame: Frame, name: str) -> Value:
     """The value of a name that is not local: of the module, or a builtin."""
@@ -55,7 +57,12 @@ def _global_value(frame: Frame, module: ModuleFacts, name: str, node: ast.expr) 
     machine = frame.machine
     if key not in machine.globals:
         machine.globals[key] = UNKNOWN
-        if isinstance(node, (ast.Constant, ast.Name, ast.Dict, ast.Tuple, ast.List)):
+        if isinstance(node, _KNOWN) and not _is_none(node):
             inner = Frame(machine, module, None, None, State({}, Heap()), frame.depth + 1)
             machine.globals[key] = machine.evaluate(inner, node)
     return machine.globals[key]
+
+
+def _is_none(node: ast.expr) -> bool:
+    """Whether the name waits for somebody to bind it."""
+    return isinstance(node, ast.Constant) and node.value is None

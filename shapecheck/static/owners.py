@@ -6,7 +6,7 @@ the field's; none belongs to one engine.
 
 | evidence | says |
 |---|---|
-| `target_*`, `*_of_target`, `main_model*`, `verifier*` | owner target |
+| `target_*`, `verifier*` | owner target |
 | `draft_*`, `drafter*`, `assistant_*` | owner draft |
 | `*tokenizer` | its `vocab_size` is no model's: those are padded and hold reserved ids |
 | keyword `is_draft*=True` in a constructor | the object is the draft's |

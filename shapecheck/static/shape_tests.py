@@ -1,13 +1,17 @@
-"""Tests that compare shapes, and the copies that hang on them."""
+"""Tests that compare shapes or two models' sizes, and the copies that hang on them."""
 
 from __future__ import annotations
 
 import ast
+from typing import TypeGuard
 
 from shapecheck.static.facts import EqualityTest, GuardedCopy
 from shapecheck.static.machine import Frame
 from shapecheck.static.operators.meetings import base_text
-from shapecheck.static.values import Instance, plain_values
+from shapecheck.static.symbols import owner_conflict
+from shapecheck.static.values import Instance, Size, Value, plain_values
+
+_OF_TENSORS = ("named", "created")  # steps of an axis that a tensor has, not a config
 
 
 def equality_test(frame: Frame, node: ast.If) -> EqualityTest | None:
@@ -36,6 +40,25 @@ def _shape_owner(node: ast.expr) -> str | None:
     if isinstance(node, ast.Attribute) and node.attr in ("shape", "size"):
         return base_text(node.value)
     return None
+
+
+def note_compared(frame: Frame, left: Value, right: Value) -> None:
+    """Note that this class, or this function, asks whether two models' sizes are equal.
+
+    What it does where they are not rests on that test, on ways that are not followed.
+    """
+    sizes = [[one for one in plain_values(side) if _is_read(one)] for side in (left, right)]
+    for mine in sizes[0]:
+        for theirs in sizes[1]:
+            if owner_conflict(mine.poly, theirs.poly):
+                holder = frame.where.rpartition(".")[0] or frame.where
+                for symbol in mine.poly.symbols():
+                    frame.machine.facts.compared.add((frame.module.path, holder, symbol.name))
+
+
+def _is_read(value: Value) -> TypeGuard[Size]:
+    """Whether it is a config's number, whatever was made of that size."""
+    return isinstance(value, Size) and not any(one.kind in _OF_TENSORS for one in value.trail)
 
 
 def note_guarded_copy(frame: Frame, node: ast.If, test: EqualityTest) -> None:

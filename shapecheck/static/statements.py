@@ -8,17 +8,19 @@ from collections.abc import Callable
 from shapecheck.static.arms import name_arms
 from shapecheck.static.compact import of_both
 from shapecheck.static.contracts.keeping import keep_result
-from shapecheck.static.expressions import bind_element, evaluate
+from shapecheck.static.expressions import evaluate
 from shapecheck.static.guards import Guard
 from shapecheck.static.heap import join_heaps
 from shapecheck.static.index import FunctionFacts, FunctionNode, index_local_class
+from shapecheck.static.loops import bind_element, bind_turn, forget_constants, turns
 from shapecheck.static.machine import Frame, State
+from shapecheck.static.mappings import with_entry
 from shapecheck.static.named import count_by_name
 from shapecheck.static.operators.meetings import base_text, fill
 from shapecheck.static.shape_tests import equality_test, note_guarded_copy
 from shapecheck.static.sides import note_formula
 from shapecheck.static.stores import store_attribute
-from shapecheck.static.unions import join, union
+from shapecheck.static.unions import join, lift, union
 from shapecheck.static.values import (
     NONE,
     UNKNOWN,
@@ -131,8 +133,10 @@ def assign(frame: Frame, target: ast.expr, value: Value, source: ast.expr) -> No
     elif isinstance(target, ast.Starred):
         assign(frame, target.value, UNKNOWN, source)
     elif isinstance(target, ast.Subscript):
-        if any(isinstance(one, Mapping) for one in plain_values(evaluate(frame, target.value))):
-            assign(frame, target.value, UNKNOWN, source)  # it has another entry from here on
+        held = evaluate(frame, target.value)
+        if any(isinstance(one, Mapping) for one in plain_values(held)):
+            key = evaluate(frame, target.slice)
+            assign(frame, target.value, lift(lambda one: with_entry(one, key, value), held), source)
             return
         into = evaluate(frame, ast.copy_location(_read_of(target), target))
         for one in plain_values(into):
@@ -218,11 +222,21 @@ def narrow(state: State, test: ast.expr, *, sense: bool) -> None:
 
 
 def _loop(frame: Frame, node: ast.For | ast.AsyncFor | ast.While) -> None:
+    whole = UNKNOWN if isinstance(node, ast.While) else evaluate(frame, node.iter)
+    known = turns(whole)
+    if known and isinstance(node, (ast.For, ast.AsyncFor)):
+        for element in known:
+            if frame.state.alive:
+                bind_turn(frame, node.target, element)
+                run_block(frame, node.body)
+        run_block(frame, node.orelse)
+        return
+    skipped = frame.state.copy()
+    forget_constants(frame, node)
     if isinstance(node, ast.While):
         evaluate(frame, node.test)
     else:
-        bind_element(frame, node.target, evaluate(frame, node.iter))
-    skipped = frame.state.copy()
+        bind_element(frame, node.target, whole)
     run_block(frame, node.body)
     frame.state = join_states(frame.state, skipped, None)
     run_block(frame, node.orelse)
