@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
+from shapecheck.diagnostics.model import Span
 from shapecheck.static.contracts.keeping import (
     keep_parameter,
     promised_parameter,
@@ -132,11 +134,30 @@ def _converted(plain: Plain, owner: str) -> Plain:
 def _summary_key(
     function: FunctionFacts, receiver: Value | None, env: dict[str, Value]
 ) -> tuple[object, ...] | None:
-    """What decides the result of a function that reads no object; None when it may read one."""
+    """What decides the result of a function that reads no object, and where it comes from.
+
+    None when it may read one.
+    """
     if isinstance(receiver, Instance):
         return None
     values = tuple(env.values())
-    return None if any(_holds_object(value) for value in values) else (function, *values)
+    if any(_holds_object(value) for value in values):
+        return None
+    return (function, *values, *(one for value in values for one in _origins(value)))
+
+
+def _origins(value: Value) -> Iterable[Span]:
+    """Where the sizes of either model were read: the result has their way so far."""
+    for plain in plain_values(value):
+        if isinstance(plain, Size):
+            axes: tuple[Axis, ...] = (plain,)
+        elif isinstance(plain, Tensor):
+            axes = plain.dims or (plain.last,)
+        else:
+            continue
+        for axis in axes:
+            if axis is not None and axis.trail and owners_of(axis.poly) - {""}:
+                yield axis.trail[0].span
 
 
 def _holds_object(value: Value) -> bool:
