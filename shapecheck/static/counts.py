@@ -178,10 +178,13 @@ def _degree(poly: SizePoly) -> int | None:
 
 
 def exceeds(bound: SizePoly, capacity: SizePoly) -> bool:
-    """Whether rows counted by tokens of each request bound a buffer with one row a request."""
+    """Whether a bound counts more tokens of each request than a buffer has rows for."""
     one, other = units_of(bound), units_of(capacity)
     if one is None or other is None:
         return False
+    if _degree(one) == _degree(other) == 1 and any(s.name in WIDTHS for s in other.symbols()):
+        more = one_batch(one) - one_batch(other)
+        return bool(more.terms) and all(number > 0 for _, number in more.terms)
     quotient = one.divide(other) if other.terms else None
     if quotient is None or not quotient.symbols():
         return False

@@ -98,6 +98,7 @@ class Layer:
     takes: Axis
     gives: Axis
     lookup: bool = False
+    norm: bool = False
 
 
 @dataclass(unsafe_hash=True, slots=True)

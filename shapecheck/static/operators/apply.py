@@ -18,11 +18,13 @@ from shapecheck.static.operators.creation import (
 from shapecheck.static.operators.elementwise import (
     broadcast_rule,
     fill_rule,
+    index_fill_rule,
     inplace,
     same,
     where_rule,
 )
-from shapecheck.static.operators.joining import cat, embedding, linear, matmul_rule, stack
+from shapecheck.static.operators.joining import cat, einsum, embedding, linear, matmul_rule, stack
+from shapecheck.static.operators.parts import chunk, split
 from shapecheck.static.operators.reduction import (
     opaque_rule,
     reduce,
@@ -81,7 +83,9 @@ _KINDS: dict[str, Callable[[Frame, Operator, Arguments, Keywords, ast.Call], Val
     "expand": expand,
     "view_as": view_as,
     "repeat_interleave": repeat_interleave,
-    "split": opaque_rule,
+    "split": split,
+    "chunk": chunk,
+    "einsum": einsum,
     "multinomial": unknown_tensor,
     "one_hot": unknown_tensor,
     "from_data": from_data,
@@ -91,6 +95,7 @@ _KINDS: dict[str, Callable[[Frame, Operator, Arguments, Keywords, ast.Call], Val
     "opaque": opaque_rule,
     "inplace": inplace,
     "fill": fill_rule,
+    "index_fill": index_fill_rule,
 }
 
 

@@ -6,8 +6,14 @@ import ast
 from dataclasses import replace
 
 from shapecheck.static.machine import Frame
-from shapecheck.static.operators.arguments import Arguments, Keywords, cast_dtype
-from shapecheck.static.operators.meetings import broadcast, fill, meet
+from shapecheck.static.operators.arguments import (
+    Arguments,
+    Keywords,
+    cast_dtype,
+    dim_argument,
+    tensor_of,
+)
+from shapecheck.static.operators.meetings import base_text, broadcast, fill, meet, without_axis
 from shapecheck.static.operators.table import Operator
 from shapecheck.static.values import UNKNOWN, DType, Tensor, Unknown, Value
 
@@ -61,3 +67,16 @@ def fill_rule(
         return UNKNOWN
     fill(frame, args[0], args[1], node.func.value, node.args[0] if node.args else node, node)
     return args[0]
+
+
+def index_fill_rule(
+    frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call
+) -> Value:
+    """`x.index_copy_(dim, index, y)`: all axes of `y` but that one are as long as those of `x`."""
+    into, source = tensor_of(args), tensor_of(args, 3)
+    dim = dim_argument(args, keywords)
+    if into is None or source is None or dim is None or not isinstance(node.func, ast.Attribute):
+        return args[0] if args else UNKNOWN
+    left, right = without_axis(into, dim), without_axis(source, dim)
+    meet(frame, node.func.attr, left, right, node, fills=True, cell=base_text(node.func.value))
+    return into

@@ -7,13 +7,14 @@ import ast
 from shapecheck.dims.expr import Poly
 from shapecheck.static.machine import Frame
 from shapecheck.static.operators.arguments import Arguments, Keywords, dim_argument, tensor_of
-from shapecheck.static.operators.meetings import broadcast_axes, meet
+from shapecheck.static.operators.meetings import broadcast_axes, meet, without_axis
 from shapecheck.static.operators.table import Operator
 from shapecheck.static.ranks import note_joined
 from shapecheck.static.symbols import SizePoly, Step
 from shapecheck.static.values import (
     UNKNOWN,
     Axis,
+    Const,
     Items,
     Plain,
     Sequence,
@@ -37,9 +38,11 @@ def cat(frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: a
     first = tensors[0]
     along_last = dim is not None and (dim == -1 or dim == len(first.dims or ()) - 1)
     for other in tensors[1:]:
-        meet(frame, "torch.cat", _without(first, dim or 0), _without(other, dim or 0), node)
+        meet(frame, "torch.cat", without_axis(first, dim or 0), without_axis(other, dim or 0), node)
     if first.dims is None:
-        return Tensor(None, first.last if not along_last else None, first.dtype)
+        whole = isinstance(parts, Sequence) and len(tensors) == len(held)
+        total = _sum_axes([one.axis(-1) for one in tensors], complete=whole)
+        return Tensor(None, total if along_last else first.last, first.dtype)
     at = 0 if dim is None else dim
     if not -len(first.dims) <= at < len(first.dims):
         return Tensor(dtype=first.dtype)
@@ -47,17 +50,6 @@ def cat(frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: a
     counted = isinstance(parts, Sequence) and len(tensors) == len(held)
     dims[at] = _sum_axes([t.axis(at) for t in tensors], complete=counted)
     return Tensor(tuple(dims), dtype=first.dtype)
-
-
-def _without(tensor: Tensor, dim: int) -> Tensor:
-    """The tensor with the axis that is joined along left open: those add up."""
-    if tensor.dims is None:
-        return Tensor(None, None if dim == -1 else tensor.last)
-    if not -len(tensor.dims) <= dim < len(tensor.dims):
-        return Tensor()
-    dims = list(tensor.dims)
-    dims[dim] = None
-    return Tensor(tuple(dims))
 
 
 def _sum_axes(axes: list[Axis], *, complete: bool) -> Axis:
@@ -140,3 +132,25 @@ def embedding(
         )
     dims = (*ids.dims, made) if ids is not None and ids.dims is not None else None
     return Tensor(dims, made, weight.dtype)
+
+
+def einsum(
+    frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call
+) -> Value:
+    """`einsum("bh,vh->bv", x, y)`: axes under one letter meet."""
+    equation = args[0].value if args and isinstance(args[0], Const) else None
+    operands, arrow, made = str(equation).replace(" ", "").partition("->")
+    names = operands.split(",")
+    if not isinstance(equation, str) or "." in equation or len(names) != len(args) - 1:
+        return Tensor()
+    axes: dict[str, Axis] = {}
+    for letters, operand in zip(names, args[1:], strict=True):
+        dims = operand.dims if isinstance(operand, Tensor) else None
+        if isinstance(operand, Tensor) and dims is None:
+            dims = (*(None,) * (len(letters) - 1), operand.last)
+        for letter, axis in zip(letters, dims or (), strict=False):
+            known = axes.get(letter)
+            if known is not None and axis is not None:
+                meet(frame, "einsum", Tensor((known,)), Tensor((axis,)), node)
+            axes[letter] = known or axis
+    return Tensor(tuple(axes.get(letter) for letter in made)) if arrow else Tensor()

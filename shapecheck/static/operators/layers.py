@@ -11,6 +11,7 @@ from shapecheck.static.symbols import Step
 from shapecheck.static.values import (
     UNKNOWN,
     Axis,
+    External,
     Layer,
     Plain,
     Size,
@@ -42,7 +43,23 @@ def make_layer(
         size = axis_of(given) if given is not None else None
         return Size(size.poly, (*size.trail, step)[-12:]) if size is not None else None
 
-    return Layer(axis(takes), axis(gives), lookup=name.endswith("Embedding"))
+    return Layer(
+        axis(takes), axis(gives), lookup=name.endswith("Embedding"), norm=name.endswith("Norm")
+    )
+
+
+def read_layer(layer: Layer, attribute: str) -> Value:
+    """An attribute of the layer: its weight, or a size that it was made with."""
+    if attribute in ("weight", "bias"):
+        if layer.norm or attribute == "bias":
+            return Tensor((layer.gives,))
+        rows = (layer.takes, layer.gives) if layer.lookup else (layer.gives, layer.takes)
+        return Tensor(rows)
+    if attribute in ("in_features", "num_embeddings"):
+        return layer.takes or UNKNOWN
+    if attribute in ("out_features", "embedding_dim"):
+        return layer.gives or UNKNOWN
+    return External(f".{attribute}", layer)
 
 
 def call_layer(frame: Frame, layer: Layer, given: Plain, node: ast.Call) -> Value:

@@ -109,6 +109,17 @@ def meet(
     )
 
 
+def without_axis(tensor: Tensor, dim: int) -> Tensor:
+    """The tensor with this axis left open: it need not be as long in both."""
+    if tensor.dims is None:
+        return Tensor(None, None if dim == -1 else tensor.last)
+    if not -len(tensor.dims) <= dim < len(tensor.dims):
+        return Tensor()
+    dims = list(tensor.dims)
+    dims[dim] = None
+    return Tensor(tuple(dims))
+
+
 def _two_dtypes(left: Tensor, right: Tensor) -> bool:
     owners = {one.dtype.owner for one in (left, right) if one.dtype is not None}
     return len(owners - {""}) == 2

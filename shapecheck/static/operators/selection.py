@@ -47,7 +47,7 @@ def index_tensor(frame: Frame, base: Tensor, node: ast.expr, index: Value) -> Va
         values = [UNKNOWN] * len(parts)
     if base.dims is None:
         plain_prefix = len(parts) == 1 and not _is_none(parts[0]) and not _is_mask(values[0])
-        keeps = plain_prefix or _is_ellipsis(parts[-1])
+        keeps = plain_prefix or _is_ellipsis(parts[-1]) or _is_whole(parts[-1])
         return Tensor(None, base.last if keeps else None, base.dtype, base.owned, base.ids)
     if sum(_is_index(part, value) for part, value in zip(parts, values, strict=True)) > 1:
         return _picked_together(base, parts, values)
@@ -167,6 +167,11 @@ def _behind(parts: list[ast.expr]) -> int:
     """How many axes are asked for behind the ellipsis."""
     at = next(at for at, part in enumerate(parts) if _is_ellipsis(part))
     return sum(not _is_none(part) for part in parts[at + 1 :])
+
+
+def _is_whole(node: ast.expr) -> bool:
+    """Whether the part is `:` alone: there is an axis in its place, and all of it stays."""
+    return isinstance(node, ast.Slice) and not (node.lower or node.upper or node.step)
 
 
 def _is_none(node: ast.expr) -> bool:
