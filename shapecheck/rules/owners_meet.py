@@ -4,8 +4,8 @@
 
 Reports an operation whose operands must have equal axes (`copy_`, `cat`, arithmetic, a matrix
 product) where one axis comes from the target's config and the other from the draft's. A class that
-asks itself whether the two sizes are equal (`if a.hidden_size != b.hidden_size`) is left alone: what
-it does where they are not hangs on that test.
+asks whether the two sizes are equal (`if a.hidden_size != b.hidden_size`) is left alone: what it
+does where they are not hangs on that test.
 
 ## Why
 

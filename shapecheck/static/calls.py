@@ -13,11 +13,12 @@ from shapecheck.static.kernel_pairs import note_pairs
 from shapecheck.static.lists import CHANGES, grow_list
 from shapecheck.static.machine import Frame
 from shapecheck.static.mappings import call_mapping
+from shapecheck.static.named import size_of_entry
 from shapecheck.static.objects import construct
 from shapecheck.static.operators.apply import apply
 from shapecheck.static.operators.layers import LAYERS, call_layer, make_layer
 from shapecheck.static.operators.table import operator_of
-from shapecheck.static.owners import is_model_call
+from shapecheck.static.owners import is_model_call, size_of_name
 from shapecheck.static.shapes import axes_as_values
 from shapecheck.static.stores import store_attribute
 from shapecheck.static.symbols import Ownership
@@ -58,6 +59,12 @@ def evaluate_call(frame: Frame, node: ast.Call) -> Value:
         named = size_by_key(frame, node.func.value, node.args[0], node)
         if named is not None:
             return named
+        key = node.args[0]
+        if isinstance(key, ast.Constant) and size_of_name(str(key.value)):
+            holder = evaluate(frame, node.func.value)
+            entry = size_of_entry(frame, holder, key, node.func.value, node)
+            if entry is not None:
+                return entry
     callee = evaluate(frame, node.func)
     arguments: list[Value] = []
     complete = True

@@ -21,6 +21,8 @@ from shapecheck.static.lists import any_item, extended
 from shapecheck.static.loops import bind_element, bind_turn, turns
 from shapecheck.static.machine import Frame
 from shapecheck.static.mappings import MAX_ENTRIES, looked_up, with_entry
+from shapecheck.static.named import size_of_entry
+from shapecheck.static.named_tuples import as_row
 from shapecheck.static.operators.arguments import axis_of
 from shapecheck.static.operators.joining import matmul
 from shapecheck.static.operators.meetings import broadcast
@@ -50,6 +52,8 @@ from shapecheck.static.values import (
     alternatives,
     plain_values,
 )
+
+YIELDED = "yield"  # no name of a program: what the function has yielded on this path
 
 
 def evaluate(frame: Frame, node: ast.expr) -> Value:
@@ -260,6 +264,11 @@ def _subscript(frame: Frame, node: ast.Subscript) -> Value:
     if named is not None:
         return named
     base = evaluate(frame, node.value)
+    named = size_of_entry(frame, base, node.slice, node.value, node)
+    if named is not None:
+        return named
+    if isinstance(base, Instance) and isinstance(node.slice, ast.Constant):
+        base = as_row(frame, base, node.value)
     index = evaluate(frame, node.slice) if not isinstance(node.slice, ast.Slice) else UNKNOWN
     if isinstance(node.slice, ast.Slice):
         for bound in (node.slice.lower, node.slice.upper, node.slice.step):
@@ -354,8 +363,10 @@ def _await(frame: Frame, node: ast.Await) -> Value:
 
 
 def _yield(frame: Frame, node: ast.Yield) -> Value:
-    if node.value is not None:
-        evaluate(frame, node.value)
+    value = NONE if node.value is None else evaluate(frame, node.value)
+    earlier = frame.state.env.get(YIELDED)
+    both = [Items((value,)), *([] if earlier is None else plain_values(earlier))]
+    frame.state.env[YIELDED] = union(Alternative(one) for one in both)
     return UNKNOWN
 
 

@@ -6,6 +6,7 @@ import ast
 
 from shapecheck.dims.expr import Poly
 from shapecheck.static.counts import count_symbol
+from shapecheck.static.guards import last_name
 from shapecheck.static.machine import Frame
 from shapecheck.static.owners import (
     is_config_name,
@@ -15,7 +16,7 @@ from shapecheck.static.owners import (
     size_owner_of_name,
 )
 from shapecheck.static.symbols import Ownership, Step, Symbol
-from shapecheck.static.values import DType, Size, Tensor, Value
+from shapecheck.static.values import DType, Instance, Size, Tensor, Unknown, Value
 from shapecheck.static.wording import wording
 
 
@@ -44,6 +45,22 @@ def config_size(
     text = _text(node)
     symbol = Symbol(name, owned.owner, "", owned) if owned else Symbol(name, "", f"{text}@{span}")
     return Size(Poly.symbol(symbol), (Step("read", text, span),))
+
+
+def size_of_entry(
+    frame: Frame, holder: Value, key: ast.expr, holder_node: ast.expr, node: ast.expr
+) -> Value | None:
+    """The size that `config["hidden_size"]` is, where the config is a dict of somebody's."""
+    if not (isinstance(key, ast.Constant) and isinstance(key.value, str)):
+        return None
+    if isinstance(holder, Unknown):
+        owned = holder.owned
+    elif isinstance(holder, Instance) and holder.ref.cls is None:
+        owned = holder.ref.owned
+    else:
+        return None
+    is_config = is_config_name(last_name(holder_node))
+    return config_size(frame, owned, key.value, node, is_config=is_config)
 
 
 def count_by_name(frame: Frame, name: str, node: ast.expr | ast.arg) -> Size | None:

@@ -8,14 +8,16 @@ from collections.abc import Callable
 from shapecheck.static.arms import name_arms
 from shapecheck.static.compact import of_both
 from shapecheck.static.contracts.keeping import keep_result
-from shapecheck.static.expressions import evaluate
+from shapecheck.static.expressions import YIELDED, evaluate
 from shapecheck.static.guards import Guard
 from shapecheck.static.heap import join_heaps
 from shapecheck.static.index import FunctionFacts, FunctionNode, index_local_class
+from shapecheck.static.lists import any_item
 from shapecheck.static.loops import bind_element, bind_turn, forget_constants, turns
 from shapecheck.static.machine import Frame, State
 from shapecheck.static.mappings import with_entry
 from shapecheck.static.named import count_by_name
+from shapecheck.static.named_tuples import as_row
 from shapecheck.static.operators.meetings import base_text, fill
 from shapecheck.static.shape_tests import equality_test, note_guarded_copy
 from shapecheck.static.sides import note_formula
@@ -28,7 +30,10 @@ from shapecheck.static.values import (
     ClassValue,
     Const,
     FunctionValue,
+    Instance,
+    Items,
     Mapping,
+    Plain,
     Sequence,
     Union,
     Unknown,
@@ -49,6 +54,7 @@ def run_body(frame: Frame) -> Value:
     if frame.state.alive:
         result = NONE if frame.machine.budget > 0 else UNKNOWN
         exits.append((result, tuple(frame.guards), frame.state.heap))
+    yielded = frame.state.env.get(YIELDED)
     if not exits:
         return UNKNOWN
     heap = exits[0][2]
@@ -56,6 +62,9 @@ def run_body(frame: Frame) -> Value:
         own = guards[entry_guards] if len(guards) > entry_guards else None
         heap = join_heaps(heap, other, None if own is None else own.negated())
     frame.state = State({}, heap)
+    if yielded is not None:
+        made = [one for one in alternatives(yielded) if isinstance(one.value, Items)]
+        return union(Alternative(one.value) for one in made)
     if len(exits) == 1 and len(exits[0][1]) <= entry_guards and not isinstance(exits[0][0], Union):
         return exits[0][0]
     return union(
@@ -151,7 +160,7 @@ def _read_of(target: ast.Subscript) -> ast.expr:
 def _unpack(frame: Frame, targets: list[ast.expr], value: Value, source: ast.expr) -> None:
     columns: list[list[Alternative]] = [[] for _ in targets]
     for choice in alternatives(value):
-        plain = choice.value
+        plain = as_row(frame, choice.value, source)
         fits = isinstance(plain, Sequence) and len(plain.items) == len(targets)
         owned = plain.owned if isinstance(plain, Unknown) else None
         for position, column in enumerate(columns):
@@ -244,10 +253,24 @@ def _loop(frame: Frame, node: ast.For | ast.AsyncFor | ast.While) -> None:
 
 def _with(frame: Frame, node: ast.With | ast.AsyncWith) -> None:
     for item in node.items:
-        evaluate(frame, item.context_expr)
+        manager = evaluate(frame, item.context_expr)
         if item.optional_vars is not None:
-            assign(frame, item.optional_vars, UNKNOWN, item.context_expr)
+            expression = item.context_expr
+            entered = lift(lambda one, at=expression: _entered(frame, one, at), manager)
+            assign(frame, item.optional_vars, entered, expression)
     _inline_block(frame, node.body)
+
+
+def _entered(frame: Frame, manager: Plain, node: ast.expr) -> Value:
+    """What `with manager as x` gives: a generator makes a context of what it yields."""
+    if isinstance(manager, Items):
+        return any_item(manager)
+    if isinstance(manager, Instance) and manager.ref.cls is not None:
+        for name in ("__enter__", "__aenter__"):
+            method = frame.machine.project.method(manager.ref.cls, name)
+            if method is not None:
+                return frame.machine.call(frame, method, manager, (), {}, node)
+    return UNKNOWN
 
 
 def _inline_block(frame: Frame, body: list[ast.stmt]) -> None:
