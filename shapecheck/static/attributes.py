@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from shapecheck.static.constructed import made_with
 from shapecheck.static.contracts.keeping import promised_field
 from shapecheck.static.declared import declared_value
 from shapecheck.static.facts import Split
@@ -21,11 +22,10 @@ from shapecheck.static.named import (
 )
 from shapecheck.static.operators.layers import read_layer
 from shapecheck.static.owners import is_config_name
-from shapecheck.static.symbols import owner_conflict, owners_of
+from shapecheck.static.symbols import owner_conflict
 from shapecheck.static.unions import lift
 from shapecheck.static.values import (
     UNKNOWN,
-    Axis,
     ClassValue,
     External,
     FunctionValue,
@@ -35,7 +35,6 @@ from shapecheck.static.values import (
     ObjectRef,
     Plain,
     Shape,
-    Size,
     Tensor,
     Union,
     Unknown,
@@ -140,36 +139,10 @@ def _read_field(frame: Frame, ref: ObjectRef, attribute: str, node: ast.expr) ->
         method = machine.project.method(cls, attribute)
         if method is not None:
             return _bound_method(frame, ref, method, node)
-        value = lookup_field(frame, ref, attribute) or _made_with(frame, ref, attribute)
+        value = lookup_field(frame, ref, attribute) or made_with(frame, ref, attribute)
         if value is not None and value != UNKNOWN:
             return _spread(frame, ref, attribute, value, node)
     return _child(frame, ref, attribute, node)
-
-
-def _made_with(frame: Frame, ref: ObjectRef, attribute: str) -> Value | None:
-    """What every object of the class has in a field that only its constructor fills.
-
-    Only a size that the constructor says whose it is: any other may be another object's.
-    """
-    project, machine = frame.machine.project, frame.machine
-    if not ref.entry or ref.cls is None:
-        return None
-    writers = {name for one in project.mro(ref.cls) for name in one.stores.get(attribute, ())}
-    if writers != {"__init__"}:
-        return None
-    value = machine.cell(machine.self_ref(ref.cls), attribute)
-    return value if value is not None and _is_owned(value) else None
-
-
-def _is_owned(value: Value) -> bool:
-    axes: tuple[Axis, ...] = ()
-    if isinstance(value, Size):
-        axes = (value,)
-    elif isinstance(value, Tensor):
-        axes = value.dims or (value.last,)
-    elif isinstance(value, Layer):
-        axes = value.takes, value.gives
-    return any(axis is not None and owners_of(axis.poly) - {""} for axis in axes)
 
 
 def _bound_method(frame: Frame, ref: ObjectRef, method: FunctionFacts, node: ast.expr) -> Value:

@@ -11,6 +11,7 @@ from shapecheck.static.arms import note_arms
 from shapecheck.static.attributes import read_attribute
 from shapecheck.static.calls import evaluate_call
 from shapecheck.static.compact import of_both
+from shapecheck.static.comprehensions import comprehension, dict_comprehension
 from shapecheck.static.contracts.sizes import size_by_key
 from shapecheck.static.counts import rows_of_tensor
 from shapecheck.static.extent import manageable
@@ -18,9 +19,8 @@ from shapecheck.static.facts import Division
 from shapecheck.static.global_names import global_value
 from shapecheck.static.guards import last_name, single_branch
 from shapecheck.static.lists import any_item, extended
-from shapecheck.static.loops import bind_element, bind_turn, turns
 from shapecheck.static.machine import Frame
-from shapecheck.static.mappings import MAX_ENTRIES, looked_up, with_entry
+from shapecheck.static.mappings import MAX_ENTRIES, looked_up
 from shapecheck.static.named import size_of_entry
 from shapecheck.static.named_tuples import as_row
 from shapecheck.static.operators.arguments import axis_of
@@ -317,47 +317,6 @@ def _named(frame: Frame, node: ast.NamedExpr) -> Value:
     return value
 
 
-def _comprehension(frame: Frame, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Value:
-    first = node.generators[0]
-    whole = evaluate(frame, first.iter)
-    one_by_one = turns(whole) if len(node.generators) == 1 and not first.ifs else ()
-    if one_by_one and not isinstance(node, ast.SetComp):
-        items: list[Value] = []
-        for element in one_by_one:
-            bind_turn(frame, first.target, element)
-            items.append(evaluate(frame, node.elt))
-        return manageable(Sequence(tuple(items)))
-    _bind_generators(frame, node.generators, whole)
-    item = evaluate(frame, node.elt)
-    return UNKNOWN if item == UNKNOWN else manageable(Items((item,)))
-
-
-def _dict_comprehension(frame: Frame, node: ast.DictComp) -> Value:
-    first = node.generators[0]
-    whole = evaluate(frame, first.iter)
-    made: Value = Mapping((), ())
-    if len(node.generators) == 1 and not first.ifs:
-        for element in turns(whole):
-            bind_turn(frame, first.target, element)
-            key, value = evaluate(frame, node.key), evaluate(frame, node.value)
-            made = with_entry(made, key, value) if isinstance(made, Mapping) else UNKNOWN
-        if made != Mapping((), ()):
-            return made
-    _bind_generators(frame, node.generators, whole)
-    evaluate(frame, node.key)
-    value = evaluate(frame, node.value)
-    return UNKNOWN if value == UNKNOWN else manageable(Mapping((value,)))
-
-
-def _bind_generators(frame: Frame, generators: list[ast.comprehension], whole: Value) -> None:
-    for generator in generators:
-        if generator is not generators[0]:
-            whole = evaluate(frame, generator.iter)
-        bind_element(frame, generator.target, whole)
-        for condition in generator.ifs:
-            evaluate(frame, condition)
-
-
 def _await(frame: Frame, node: ast.Await) -> Value:
     return evaluate(frame, node.value)
 
@@ -365,8 +324,8 @@ def _await(frame: Frame, node: ast.Await) -> Value:
 def _yield(frame: Frame, node: ast.Yield) -> Value:
     value = NONE if node.value is None else evaluate(frame, node.value)
     earlier = frame.state.env.get(YIELDED)
-    both = [Items((value,)), *([] if earlier is None else plain_values(earlier))]
-    frame.state.env[YIELDED] = union(Alternative(one) for one in both)
+    made = Items((value,))
+    frame.state.env[YIELDED] = made if earlier is None else join(made, earlier)
     return UNKNOWN
 
 
@@ -390,10 +349,10 @@ _HANDLERS: dict[type[ast.expr], Callable[..., Value]] = of_both(
         ast.UnaryOp: _unary,
         ast.Subscript: _subscript,
         ast.NamedExpr: _named,
-        ast.ListComp: _comprehension,
-        ast.SetComp: _comprehension,
-        ast.GeneratorExp: _comprehension,
-        ast.DictComp: _dict_comprehension,
+        ast.ListComp: comprehension,
+        ast.SetComp: comprehension,
+        ast.GeneratorExp: comprehension,
+        ast.DictComp: dict_comprehension,
         ast.Await: _await,
         ast.Lambda: _lambda,
         ast.Yield: _yield,

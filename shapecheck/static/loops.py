@@ -29,6 +29,9 @@ Loop = ast.For | ast.AsyncFor | ast.While
 
 def turns(whole: Value) -> tuple[Value, ...]:
     """The elements to run a loop for one after the other; none where any of them stands for all."""
+    if isinstance(whole, Mapping) and tells(whole):
+        keys = entries_of(whole, "keys")
+        return keys.items if isinstance(keys, Sequence) and len(keys.items) <= _MAX_TURNS else ()
     if not isinstance(whole, Sequence) or not 0 < len(whole.items) <= _MAX_TURNS:
         return ()
     return whole.items if tells(whole) else ()
@@ -64,11 +67,37 @@ def _element(whole: Plain) -> Value:
 
 
 def forget_constants(frame: Frame, node: Loop) -> None:
-    """A constant that the body gives another value is not known where the body starts."""
-    env = frame.state.env
-    for name in _stored_in(node):
-        if isinstance(env.get(name), Const):
+    """A constant that the body gives another value is not known where the body starts.
+
+    Nor is anything that it stores, where the body tells its first turn from the others.
+    """
+    env, stored = frame.state.env, _stored_in(node)
+    every = _tells_turns(node, stored)
+    for name in stored:
+        if isinstance(env.get(name), Const) or (every and name in env):
             env[name] = UNKNOWN
+
+
+@lru_cache(maxsize=4096)
+def _tells_turns(node: Loop, stored: frozenset[str]) -> bool:
+    """Whether a test in the body compares a number of the loop's own with a literal."""
+    own = set(stored)
+    if not isinstance(node, ast.While):
+        own |= {name.id for name in walk(node.target) if isinstance(name, ast.Name)}
+    tests = [
+        inner.test
+        for statement in node.body
+        for inner in walk(statement)
+        if isinstance(inner, (ast.If, ast.IfExp))
+    ]
+    return any(
+        isinstance(test, ast.Compare)
+        and isinstance(test.left, ast.Name)
+        and test.left.id in own
+        and isinstance(test.comparators[0], ast.Constant)
+        and isinstance(test.comparators[0].value, int)
+        for test in tests
+    )
 
 
 @lru_cache(maxsize=4096)  # a loop is run once for every call of its function

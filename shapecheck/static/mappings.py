@@ -9,10 +9,15 @@ from shapecheck.static.values import (
     UNKNOWN,
     Alternative,
     Const,
+    DType,
     Mapping,
     Plain,
+    Size,
+    Tensor,
+    Union,
     Value,
     alternatives,
+    plain_values,
 )
 
 MAX_ENTRIES = 16
@@ -20,13 +25,15 @@ _VIEWS = ("items", "keys", "values")
 
 
 def looked_up(mapping: Mapping, key: Value) -> Value:
-    """`mapping[key]`, or any of its values where the key is not known."""
+    """`mapping[key]`; where the key is not known any of the objects, or the size of all."""
     items = mapping.items()
     if items is not None and isinstance(key, Const):
         return items.get(key.value, UNKNOWN)
-    return union(
+    value = union(
         Alternative(one.value) for choice in mapping.choices for one in alternatives(choice)
     )
+    sized = any(isinstance(one, (Size, Tensor, DType)) for one in plain_values(value))
+    return UNKNOWN if sized and isinstance(value, Union) else value
 
 
 def call_mapping(mapping: Mapping, method: str, arguments: tuple[Value, ...]) -> Value:

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 from shapecheck.static.arms import name_arms
 from shapecheck.static.compact import of_both
+from shapecheck.static.contexts import entered
 from shapecheck.static.contracts.keeping import keep_result
 from shapecheck.static.expressions import YIELDED, evaluate
 from shapecheck.static.guards import Guard
 from shapecheck.static.heap import join_heaps
 from shapecheck.static.index import FunctionFacts, FunctionNode, index_local_class
-from shapecheck.static.lists import any_item
 from shapecheck.static.loops import bind_element, bind_turn, forget_constants, turns
 from shapecheck.static.machine import Frame, State
 from shapecheck.static.mappings import with_entry
@@ -30,10 +30,8 @@ from shapecheck.static.values import (
     ClassValue,
     Const,
     FunctionValue,
-    Instance,
     Items,
     Mapping,
-    Plain,
     Sequence,
     Union,
     Unknown,
@@ -256,21 +254,9 @@ def _with(frame: Frame, node: ast.With | ast.AsyncWith) -> None:
         manager = evaluate(frame, item.context_expr)
         if item.optional_vars is not None:
             expression = item.context_expr
-            entered = lift(lambda one, at=expression: _entered(frame, one, at), manager)
-            assign(frame, item.optional_vars, entered, expression)
+            given = lift(lambda one, at=expression: entered(frame, one, at), manager)
+            assign(frame, item.optional_vars, given, expression)
     _inline_block(frame, node.body)
-
-
-def _entered(frame: Frame, manager: Plain, node: ast.expr) -> Value:
-    """What `with manager as x` gives: a generator makes a context of what it yields."""
-    if isinstance(manager, Items):
-        return any_item(manager)
-    if isinstance(manager, Instance) and manager.ref.cls is not None:
-        for name in ("__enter__", "__aenter__"):
-            method = frame.machine.project.method(manager.ref.cls, name)
-            if method is not None:
-                return frame.machine.call(frame, method, manager, (), {}, node)
-    return UNKNOWN
 
 
 def _inline_block(frame: Frame, body: list[ast.stmt]) -> None:

@@ -15,6 +15,7 @@ from shapecheck.static.values import (
     UNKNOWN,
     Axis,
     Const,
+    DType,
     Items,
     Plain,
     Sequence,
@@ -37,19 +38,27 @@ def cat(frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: a
         return UNKNOWN
     first = tensors[0]
     along_last = dim is not None and (dim == -1 or dim == len(first.dims or ()) - 1)
+    dtype = _one_dtype(tensors)
     for other in tensors[1:]:
         meet(frame, "torch.cat", without_axis(first, dim or 0), without_axis(other, dim or 0), node)
     if first.dims is None:
         whole = isinstance(parts, Sequence) and len(tensors) == len(held)
         total = _sum_axes([one.axis(-1) for one in tensors], complete=whole)
-        return Tensor(None, total if along_last else first.last, first.dtype)
+        return Tensor(None, total if along_last else first.last, dtype)
     at = 0 if dim is None else dim
     if not -len(first.dims) <= at < len(first.dims):
-        return Tensor(dtype=first.dtype)
+        return Tensor(dtype=dtype)
     dims = list(first.dims)
     counted = isinstance(parts, Sequence) and len(tensors) == len(held)
     dims[at] = _sum_axes([t.axis(at) for t in tensors], complete=counted)
-    return Tensor(tuple(dims), dtype=first.dtype)
+    return Tensor(tuple(dims), dtype=dtype)
+
+
+def _one_dtype(tensors: list[Tensor]) -> DType | None:
+    """The dtype of tensors put together, unless two of them would have to be promoted."""
+    dtypes = [one.dtype for one in tensors if one.dtype is not None]
+    same = dtypes and all(one == dtypes[0] for one in dtypes)
+    return dtypes[0] if same else None
 
 
 def _sum_axes(axes: list[Axis], *, complete: bool) -> Axis:
