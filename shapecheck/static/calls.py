@@ -14,9 +14,9 @@ from shapecheck.static.lists import CHANGES, grow_list
 from shapecheck.static.machine import Frame
 from shapecheck.static.mappings import call_mapping
 from shapecheck.static.named import size_of_entry
-from shapecheck.static.objects import construct
+from shapecheck.static.objects import construct, replaced
 from shapecheck.static.operators.apply import apply
-from shapecheck.static.operators.layers import LAYERS, call_layer, make_layer
+from shapecheck.static.operators.layers import LAYERS, call_layer, chained, make_layer
 from shapecheck.static.operators.table import operator_of
 from shapecheck.static.owners import is_model_call, size_of_name
 from shapecheck.static.shapes import axes_as_values
@@ -45,8 +45,11 @@ from shapecheck.static.values import (
 )
 
 _MAX_RECEIVERS = 3
-# What they make is the tensor that they are given.
-_SAME = {"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer"}
+# What they make is the tensor, or the list or dict of modules, that they are given.
+_SAME = {
+    *("torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer"),
+    *("torch.nn.ModuleList", "torch.nn.ModuleDict", "torch.nn.ParameterList"),
+}
 _PARTIAL = {"functools.partial", "functools.partialmethod"}
 
 
@@ -229,6 +232,12 @@ def _external(
         return call_builtin(frame, name[9:], arguments, keywords, node)
     if name in _SAME and arguments:
         return arguments[0]
+    if name == "typing.cast" and len(arguments) == 2:
+        return arguments[1]
+    if name == "dataclasses.replace" and len(arguments) == 1:
+        return lift(lambda one: replaced(frame, one, keywords, node), arguments[0])
+    if name == "torch.nn.Sequential":
+        return chained(arguments)
     if name in _PARTIAL and arguments:
         return Partial(arguments[0], arguments[1:], tuple(keywords.items()))
     if isinstance(callee.receiver, Mapping):

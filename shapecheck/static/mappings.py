@@ -40,7 +40,7 @@ def call_mapping(mapping: Mapping, method: str, arguments: tuple[Value, ...]) ->
     """The result of a method of a dict that changes nothing; unknown for any other."""
     if method in _VIEWS and not arguments:
         return entries_of(mapping, method)
-    if method == "get" and arguments:
+    if method in ("get", "pop") and arguments:
         items, key = mapping.items(), arguments[0]
         if items is not None and isinstance(key, Const) and key.value not in items:
             return arguments[1] if len(arguments) > 1 else UNKNOWN

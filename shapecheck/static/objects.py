@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from shapecheck.static.attributes import read_named
 from shapecheck.static.functions import Arguments, Keywords, argument_node, bind, passed
 from shapecheck.static.index import ClassFacts, FunctionFacts
 from shapecheck.static.machine import MAX_DEPTH, Frame, State
@@ -15,6 +16,7 @@ from shapecheck.static.values import (
     UNKNOWN,
     Const,
     Instance,
+    Plain,
     Value,
 )
 from shapecheck.static.wording import wording
@@ -54,6 +56,18 @@ def construct(
         if value != UNKNOWN:
             store_attribute(frame, made, name, value, place)
     return made
+
+
+def replaced(frame: Frame, value: Plain, changes: Keywords, node: ast.Call) -> Value:
+    """`dataclasses.replace(value, ...)`: another object with the same fields but these."""
+    if not isinstance(value, Instance) or value.ref.cls is None or not value.ref.cls.is_dataclass:
+        return UNKNOWN
+    order = reversed(frame.machine.project.mro(value.ref.cls))
+    names = dict.fromkeys(name for one in order for name in one.annotations)
+    kept = {
+        name: read_named(frame, value, name, node.args[0]) for name in names if name not in changes
+    }
+    return construct(frame, value.ref.cls, (), kept | changes, node)
 
 
 def _initializer(order: tuple[ClassFacts, ...]) -> FunctionFacts | None:

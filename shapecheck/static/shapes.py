@@ -27,6 +27,14 @@ def axes_as_values(axes: tuple[Axis, ...]) -> tuple[Value, ...]:
     return tuple(axis or UNKNOWN for axis in axes)
 
 
+def unpacked_shape(shape: Shape, count: int) -> tuple[Value, ...]:
+    """The axes of a shape that is unpacked to so many names, known or not."""
+    tensor = shape.tensor
+    if tensor.dims is not None:
+        return axes_as_values(tensor.dims)
+    return (*(UNKNOWN,) * (count - 1), tensor.last or UNKNOWN)
+
+
 def literal_int(value: Value) -> int | None:
     """The integer of a literal, else None."""
     if isinstance(value, Const) and isinstance(value.value, int):

@@ -20,6 +20,7 @@ from shapecheck.static.named import count_by_name
 from shapecheck.static.named_tuples import as_row
 from shapecheck.static.operators.meetings import base_text, fill
 from shapecheck.static.shape_tests import equality_test, note_guarded_copy
+from shapecheck.static.shapes import unpacked_shape
 from shapecheck.static.sides import note_formula
 from shapecheck.static.stores import store_attribute
 from shapecheck.static.unions import join, lift, union
@@ -33,6 +34,7 @@ from shapecheck.static.values import (
     Items,
     Mapping,
     Sequence,
+    Shape,
     Union,
     Unknown,
     Value,
@@ -158,7 +160,10 @@ def _read_of(target: ast.Subscript) -> ast.expr:
 def _unpack(frame: Frame, targets: list[ast.expr], value: Value, source: ast.expr) -> None:
     columns: list[list[Alternative]] = [[] for _ in targets]
     for choice in alternatives(value):
-        plain = as_row(frame, choice.value, source)
+        plain = choice.value
+        if isinstance(plain, Shape):
+            plain = Sequence(unpacked_shape(plain, len(targets)))
+        plain = as_row(frame, plain, source)
         fits = isinstance(plain, Sequence) and len(plain.items) == len(targets)
         owned = plain.owned if isinstance(plain, Unknown) else None
         for position, column in enumerate(columns):
@@ -318,7 +323,10 @@ def _assert(frame: Frame, node: ast.Assert) -> None:
 
 def _function(frame: Frame, node: FunctionNode) -> None:
     facts = FunctionFacts(node.name, f"{frame.where}.{node.name}", node, frame.module)
-    frame.state.env[node.name] = FunctionValue(facts, None, frame.state.env)
+    scope = frame.state.env
+    if frame.scope:  # a function inside a function inside a function
+        scope = frame.scope | scope
+    frame.state.env[node.name] = FunctionValue(facts, None, scope)
 
 
 def _class(frame: Frame, node: ast.ClassDef) -> None:

@@ -120,6 +120,13 @@ def cast_dtype(source: Tensor, name: str, rest: Arguments, keywords: Keywords) -
     return source.dtype
 
 
+def multiplied_dtype(source: Tensor, weight: Tensor | None) -> DType | None:
+    """The dtype of a product, whose sides have one: a model's only where the weight's is known."""
+    if source.dtype is None or not source.dtype.owner:
+        return source.dtype
+    return weight.dtype if weight is not None else None
+
+
 def tensor_of(args: Arguments, index: int = 0) -> Tensor | None:
     value = args[index] if len(args) > index else None
     return value if isinstance(value, Tensor) else None

@@ -6,7 +6,13 @@ import ast
 
 from shapecheck.dims.expr import Poly
 from shapecheck.static.machine import Frame
-from shapecheck.static.operators.arguments import Arguments, Keywords, dim_argument, tensor_of
+from shapecheck.static.operators.arguments import (
+    Arguments,
+    Keywords,
+    dim_argument,
+    multiplied_dtype,
+    tensor_of,
+)
 from shapecheck.static.operators.meetings import broadcast_axes, meet, without_axis
 from shapecheck.static.operators.table import Operator
 from shapecheck.static.ranks import note_joined
@@ -106,7 +112,7 @@ def matmul(frame: Frame, left: Plain, right: Plain, node: ast.expr) -> Value:
     # A vector's one axis is summed over and gone.
     rows, columns = left.dims[-2:-1], right.dims[-1:] if len(right.dims) > 1 else ()
     stack = broadcast_axes(left.dims[:-2], right.dims[:-2])
-    return Tensor((*stack, *rows, *columns), dtype=left.dtype)
+    return Tensor((*stack, *rows, *columns), dtype=multiplied_dtype(left, right))
 
 
 def matmul_rule(
@@ -125,7 +131,8 @@ def linear(
     if inner is not None and outer is not None:
         meet(frame, "linear", Tensor((inner,)), Tensor((outer,)), node)
     made = weight.axis(-2)
-    return Tensor((*source.dims[:-1], made) if source.dims else None, made, source.dtype)
+    dims = (*source.dims[:-1], made) if source.dims else None
+    return Tensor(dims, made, multiplied_dtype(source, weight))
 
 
 def embedding(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from shapecheck.static.machine import Frame
-from shapecheck.static.operators.arguments import Arguments, Keywords, axis_of
+from shapecheck.static.operators.arguments import Arguments, Keywords, axis_of, multiplied_dtype
 from shapecheck.static.operators.meetings import meet
 from shapecheck.static.symbols import Step
 from shapecheck.static.values import (
@@ -48,8 +48,17 @@ def make_layer(
     )
 
 
+def chained(modules: tuple[Value, ...]) -> Value:
+    """`Sequential(a, b, c)`: it takes what `a` takes and gives what `c` gives."""
+    first, last = (modules[0], modules[-1]) if modules else (UNKNOWN, UNKNOWN)
+    takes = first.takes if isinstance(first, Layer) and not first.lookup else None
+    return Layer(takes, last.gives if isinstance(last, Layer) else None)
+
+
 def read_layer(layer: Layer, attribute: str) -> Value:
     """An attribute of the layer: its weight, or a size that it was made with."""
+    if layer.takes is layer.gives is None:
+        return UNKNOWN
     if attribute in ("weight", "bias"):
         if layer.norm or attribute == "bias":
             return Tensor((layer.gives,))
@@ -75,4 +84,4 @@ def call_layer(frame: Frame, layer: Layer, given: Plain, node: ast.Call) -> Valu
     if layer.takes is not None and last is not None:
         meet(frame, "linear", Tensor((layer.takes,)), Tensor((last,)), node)
     dims = (*given.dims[:-1], layer.gives) if given.dims else None
-    return Tensor(dims, layer.gives, given.dtype)
+    return Tensor(dims, layer.gives, multiplied_dtype(given, None))
