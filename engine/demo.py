@@ -31,6 +31,7 @@ class MistakenProposer(Eagle3Proposer):
     @contract(phase="idle")
     def idle(self) -> DraftState:
         """The mistake: nothing here looks wrong, and nothing fails until requests arrive."""
+        # shapecheck: ignore[SHP201] meant: it is what the demo shows
         hidden = torch.zeros(0, self.dims["target_hidden"], device=self.device)
         return replace(super().idle(), hidden_states=hidden)
 
