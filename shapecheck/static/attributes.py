@@ -69,14 +69,14 @@ def _read(frame: Frame, base: Plain, attribute: str, node: ast.expr) -> Value:
         return External(f"{base.name}.{attribute}", base.receiver)
     if isinstance(base, Tensor):
         return _read_tensor(base, attribute)
-    if isinstance(base, Layer):
-        return read_layer(base, attribute)
     if isinstance(base, ModuleValue):
         module = frame.machine.project.module(base.name)
         found = frame.machine.project.resolve(module, attribute) if module else None
         return resolved_value(frame, found, attribute)
     if isinstance(base, ClassValue):
         return _read_class(frame, base.cls, attribute)
+    if isinstance(base, Layer):
+        return read_layer(base, attribute)
     return External(f".{attribute}", base)
 
 

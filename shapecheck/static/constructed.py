@@ -17,7 +17,8 @@ def made_with(frame: Frame, ref: ObjectRef, attribute: str) -> Value | None:
     if not ref.entry or ref.cls is None:
         return None
     order = project.mro(ref.cls)
-    if {name for one in order for name in one.stores.get(attribute, ())} != {"__init__"}:
+    stored = [one.stores[attribute] for one in order if attribute in one.stores]
+    if not stored or any(names != ["__init__"] for names in stored):
         return None
     value = machine.cell(machine.self_ref(ref.cls), attribute)
     if value is None or not _is_owned(value):

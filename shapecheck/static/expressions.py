@@ -211,19 +211,22 @@ def as_poly(value: Plain) -> SizePoly | None:
 def _compare(frame: Frame, node: ast.Compare) -> Value:
     left = evaluate(frame, node.left)
     rights = [evaluate(frame, comparator) for comparator in node.comparators]
-    if len(rights) == 1 and isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
-        note_compared(frame, left, rights[0])
-    if len(rights) == 1 and isinstance(left, Const) and isinstance(rights[0], Const):
-        return _decided(left.value, rights[0].value, node.ops[0])
-    if len(rights) == 1 and rights[0] == NONE and isinstance(node.ops[0], (ast.Is, ast.IsNot)):
-        return _is_none(left, isinstance(node.ops[0], ast.Is))
-    if isinstance(left, Tensor) and len(rights) == 1:
+    if len(rights) > 1:
+        return UNKNOWN
+    right, operation = rights[0], node.ops[0]
+    if isinstance(left, Const) and isinstance(right, Const):
+        return _decided(left.value, right.value, operation)
+    if right == NONE and isinstance(operation, (ast.Is, ast.IsNot)):
+        return _is_none(left, isinstance(operation, ast.Is))
+    if isinstance(left, Tensor):
         return combine(
             lambda pair: broadcast(frame, "compare", pair[0], pair[1], node),
             left,
-            rights[0],
+            right,
             under=frame.guards,
         )
+    if isinstance(operation, (ast.Eq, ast.NotEq)):
+        note_compared(frame, left, right)
     return UNKNOWN
 
 
@@ -264,11 +267,12 @@ def _subscript(frame: Frame, node: ast.Subscript) -> Value:
     if named is not None:
         return named
     base = evaluate(frame, node.value)
-    named = size_of_entry(frame, base, node.slice, node.value, node)
-    if named is not None:
-        return named
-    if isinstance(base, Instance) and isinstance(node.slice, ast.Constant):
-        base = as_row(frame, base, node.value)
+    if isinstance(node.slice, ast.Constant):
+        entry = size_of_entry(frame, base, node.slice, node.value, node)
+        if entry is not None:
+            return entry
+        if isinstance(base, Instance):
+            base = as_row(frame, base, node.value)
     index = evaluate(frame, node.slice) if not isinstance(node.slice, ast.Slice) else UNKNOWN
     if isinstance(node.slice, ast.Slice):
         for bound in (node.slice.lower, node.slice.upper, node.slice.step):

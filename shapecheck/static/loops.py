@@ -18,6 +18,7 @@ from shapecheck.static.values import (
     Plain,
     Sequence,
     Union,
+    Unknown,
     Value,
     tells,
 )
@@ -39,7 +40,7 @@ def turns(whole: Value) -> tuple[Value, ...]:
 
 def bind_element(frame: Frame, target: ast.expr, whole: Value) -> None:
     """Bind the target of a loop to whichever element of what it runs over."""
-    bind_turn(frame, target, lift(_element, whole))
+    bind_turn(frame, target, UNKNOWN if isinstance(whole, Unknown) else lift(_element, whole))
 
 
 def bind_turn(frame: Frame, target: ast.expr, value: Value) -> None:
@@ -72,9 +73,10 @@ def forget_constants(frame: Frame, node: Loop) -> None:
     Nor is anything that it stores, where the body tells its first turn from the others.
     """
     env, stored = frame.state.env, _stored_in(node)
-    every = _tells_turns(node, stored)
-    for name in stored:
-        if isinstance(env.get(name), Const) or (every and name in env):
+    known = [name for name in stored if env.get(name, UNKNOWN) != UNKNOWN]
+    every = bool(known) and _tells_turns(node, stored)
+    for name in known:
+        if every or isinstance(env[name], Const):
             env[name] = UNKNOWN
 
 
@@ -148,7 +150,7 @@ def entries_of(mapping: Mapping, method: str) -> Value:
 
 def _any_alone(whole: Value) -> Value:
     """Any element, where it is the same whichever it is: what it stands beside depends on it."""
-    value = lift(_element, whole)
+    value = UNKNOWN if isinstance(whole, Unknown) else lift(_element, whole)
     return UNKNOWN if isinstance(value, Union) else value
 
 

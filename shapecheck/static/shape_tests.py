@@ -9,7 +9,7 @@ from shapecheck.static.facts import EqualityTest, GuardedCopy
 from shapecheck.static.machine import Frame
 from shapecheck.static.operators.meetings import base_text
 from shapecheck.static.symbols import owner_conflict
-from shapecheck.static.values import Instance, Size, Value, plain_values
+from shapecheck.static.values import Instance, Size, Union, Value, plain_values
 
 _OF_TENSORS = ("named", "created")  # steps of an axis that a tensor has, not a config
 
@@ -47,9 +47,10 @@ def note_compared(frame: Frame, left: Value, right: Value) -> None:
 
     What it does where they are not rests on that test, on ways that are not followed.
     """
-    sizes = [[one for one in plain_values(side) if _is_read(one)] for side in (left, right)]
-    for mine in sizes[0]:
-        for theirs in sizes[1]:
+    if not (isinstance(left, (Size, Union)) and isinstance(right, (Size, Union))):
+        return
+    for mine in filter(_is_read, plain_values(left)):
+        for theirs in filter(_is_read, plain_values(right)):
             if owner_conflict(mine.poly, theirs.poly):
                 holder = frame.where.rpartition(".")[0] or frame.where
                 for symbol in mine.poly.symbols():

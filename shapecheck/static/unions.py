@@ -60,18 +60,18 @@ def _merged(left: Plain, right: Plain) -> Plain | None:
         return left
     if mine is Items or theirs is Items:
         return _gathered(left, right)
-    if isinstance(left, Mapping) and isinstance(right, Mapping):
-        return _both_entries(left, right)
     if not (isinstance(left, Tensor) and isinstance(right, Tensor)):
-        return None
+        return _both_entries(left, right) if mine is theirs is Mapping else None
     if (left.dims, left.last) != (right.dims, right.last):
         return None
     ids = left.ids if left.ids == right.ids else None
     return Tensor(left.dims, left.last, None, left.owned or right.owned, ids)
 
 
-def _both_entries(left: Mapping, right: Mapping) -> Plain | None:
+def _both_entries(left: Plain, right: Plain) -> Plain | None:
     """One dict for two that say nothing different of any key: an entry may not be there yet."""
+    if not (isinstance(left, Mapping) and isinstance(right, Mapping)):
+        return None
     mine, theirs = left.items(), right.items()
     if mine is None or theirs is None:
         return None
