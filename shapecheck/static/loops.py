@@ -20,7 +20,7 @@ from shapecheck.static.values import (
     Union,
     Unknown,
     Value,
-    tells,
+    telling,
 )
 from shapecheck.static.walk import walk, walk_statements
 
@@ -30,12 +30,12 @@ Loop = ast.For | ast.AsyncFor | ast.While
 
 def turns(whole: Value) -> tuple[Value, ...]:
     """The elements to run a loop for one after the other; none where any of them stands for all."""
-    if isinstance(whole, Mapping) and tells(whole):
+    if isinstance(whole, Mapping) and telling(whole) > 0:
         keys = entries_of(whole, "keys")
         return keys.items if isinstance(keys, Sequence) and len(keys.items) <= _MAX_TURNS else ()
     if not isinstance(whole, Sequence) or not 0 < len(whole.items) <= _MAX_TURNS:
         return ()
-    return whole.items if tells(whole) else ()
+    return whole.items if telling(whole) > 0 else ()
 
 
 def bind_element(frame: Frame, target: ast.expr, whole: Value) -> None:
