@@ -73,9 +73,13 @@ def call_function(
     env = bind(frame, function, receiver, arguments, keywords, node)
     key = _summary_key(function, receiver, env)
     if key is not None and key in machine.summaries:
-        known, basis = machine.summaries[key]
+        known, basis, cost = machine.summaries[key]
         machine.basis.add(basis)
-        return _returned(frame, function, known, node)
+        # It is as dear as it was, so that no result hangs on who called it first.
+        allowed = machine.allowed(env)
+        machine.budget -= min(cost, allowed)
+        machine.cuts += cost >= allowed
+        return _returned(frame, function, known if cost < allowed else UNKNOWN, node)
     inner = Frame(
         machine,
         function.module,
@@ -95,7 +99,7 @@ def call_function(
         result = machine.run_call(inner)
         frame.state.heap = inner.state.heap
         return _returned(frame, function, result, node)
-    before, cuts = frame.state.heap.log, machine.cuts
+    before, cuts, left = frame.state.heap.log, machine.cuts, machine.budget
     giver, machine.giver = machine.giver, Birth()
     with machine.resting_on(function.body) as basis:
         result = machine.run_call(inner)
@@ -103,7 +107,7 @@ def call_function(
     machine.giver = giver
     frame.state.heap = inner.state.heap
     if frame.state.heap.log is before and machine.cuts == cuts:
-        machine.summaries[key] = result, basis[0]
+        machine.summaries[key] = result, basis[0], left - machine.budget
     return _returned(frame, function, result, node)
 
 

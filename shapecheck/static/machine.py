@@ -94,7 +94,8 @@ class Machine:
     those of every unit, as bytes up to `closed`. `givers` are what gave a field something, `giver`
     is at work, `births` the constructors that wait or waited, `renewed` the fields that a giver of
     an earlier run gives something else. `recalled` is what an earlier run left, and `known` the
-    units that it spares this one. `cuts` counts the calls that were not followed to their end.
+    units that it spares this one. `cuts` counts the calls that were not followed to their end,
+    `summaries` holds results of calls with what they cost.
     """
 
     project: Project
@@ -112,8 +113,8 @@ class Machine:
     sites: dict[tuple[object, ...], ObjectRef] = field(
         default_factory=dict[tuple[object, ...], ObjectRef]
     )
-    summaries: dict[tuple[object, ...], tuple[Value, Basis]] = field(
-        default_factory=dict[tuple[object, ...], tuple[Value, "Basis"]]
+    summaries: dict[tuple[object, ...], tuple[Value, Basis, int]] = field(
+        default_factory=dict[tuple[object, ...], tuple[Value, "Basis", int]]
     )
     facts: Facts = field(default_factory=Facts)
     unit: UnitKey = ("", "", "")
@@ -151,14 +152,29 @@ class Machine:
 
     def run_call(self, frame: Frame) -> Value:
         """Interpret the body of a call within its part of the budget."""
-        left = self.budget
-        part = _PARTS[max(map(telling, frame.state.env.values()), default=0)]
-        allowed = self.budget = min(left, max(left // part, _LEAST))
+        left, self.budget = self.budget, self.allowed(frame.state.env)
+        given = self.budget
         try:
             return self.run_body(frame)
         finally:
             self.cuts += self.budget <= 0
-            self.budget = left - allowed + max(self.budget, 0)
+            self.budget = left - given + max(self.budget, 0)
+
+    def run_apart(self, frame: Frame) -> None:
+        """Interpret a constructor that waited, at no cost to whoever happens to ask first.
+
+        Another run may recall what it gave; that one has to come as far.
+        """
+        saved, self.budget = (self.budget, self.cuts), ROOT_BUDGET
+        try:
+            self.run_call(frame)
+        finally:
+            self.budget, self.cuts = saved
+
+    def allowed(self, env: dict[str, Value]) -> int:
+        """How many statements a call with these names may take."""
+        part = _PARTS[max(map(telling, env.values()), default=0)]
+        return min(self.budget, max(self.budget // part, _LEAST))
 
     def finish(self) -> None:
         """Mark the meetings whose rows were not known another time on the same chain of calls."""

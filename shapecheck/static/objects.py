@@ -91,13 +91,13 @@ def _postpone(frame: Frame, init: FunctionFacts, made: Instance, env: dict[str, 
 
     def run() -> None:
         made.ref.pending = None
-        if depth >= MAX_DEPTH or machine.budget <= 0:
+        if depth >= MAX_DEPTH:
             return
         state = State(env, heap.fork())
         scope = machine.scope_of(init)
         giver, machine.giver = machine.giver, birth
         with machine.resting_on(init.body) as basis:
-            machine.run_call(
+            machine.run_apart(
                 Frame(machine, init.module, init, init.cls, state, depth, stack, scope, made, calls)
             )
         machine.giver = giver

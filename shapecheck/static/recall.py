@@ -7,7 +7,7 @@ import pickle
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from typing import cast
 
 from shapecheck.diagnostics.model import Span
@@ -41,7 +41,14 @@ _BY_NAME = {(one.__module__, one.__name__): one for one in _CLASSES}
 
 
 class RecallError(Exception):
-    """A field that the earlier run cannot tell: everything has to be interpreted again."""
+    """A field that the earlier run cannot tell: everything has to be interpreted again.
+
+    Where `makers` are known, it is enough that these units make their objects again.
+    """
+
+    def __init__(self, reason: str, makers: frozenset[UnitKey] = frozenset()) -> None:
+        super().__init__(reason, makers)
+        self.makers = makers
 
 
 @dataclass(eq=False, slots=True)
@@ -78,7 +85,7 @@ class Recalled:
             if owned is not None and owned.span is not None:
                 owned = Ownership(owned.owner, owned.reason, self.moved(owned.span))
             ref = ObjectRef(cls, owned, site, kept.entry, kept.label)
-            ref.pending = _missing if kept.waits else None
+            ref.pending = partial(_missing, kept.maker) if kept.waits else None
             ref.recall = lambda name: self._fill(ref, kept, name)
             self.made[number] = ref
         return ref
@@ -177,8 +184,9 @@ def _unit(maker: Rests | None) -> UnitKey | None:
     return only[0] if len(only) == 1 and len(only[0]) == 3 else None
 
 
-def _missing() -> None:
-    raise RecallError("a constructor has not run")
+def _missing(maker: Rests | None) -> None:
+    makers = frozenset(one for one in maker or () if len(one) == 3)
+    raise RecallError("a constructor has not run", makers)
 
 
 class _Reader(pickle.Unpickler):
