@@ -21,6 +21,7 @@ class Worker:
         self.pool = Pool(draft_config, self.runner)
         self.taken = torch.zeros(4, target_config.hidden_size)
         self.step = lambda rows: rows
+        self.spare = Runner(target_config)
 
     def retake(self, draft_config):
         self.taken = torch.zeros(4, draft_config.hidden_size)
@@ -82,6 +83,11 @@ EDITS = {
     "a function whose result is remembered": ("parts.py", "Sized(rows)", "Sized(rows + 1)"),
     "who asks for what is remembered": ("worker.py", "sized(8)", "sized(9)"),
     "a closure that a field holds": ("worker.py", "lambda rows: rows", "lambda rows: rows + 1"),
+    "who asks an object whose constructor waited": (
+        "worker.py",
+        "return self.step(4)",
+        "return self.spare.output.copy_(self.pool.buffer)",
+    ),
     "lines that move": ("parts.py", "self.output =", "moved = 1\n        self.output ="),
 }
 
@@ -156,3 +162,14 @@ def test_what_cannot_be_recalled_is_interpreted(
     monkeypatch.setattr(recall.Recalled, "ref", forgets)
     assert cached().findings == run((str(package),)).findings
     assert len(again) == 1
+
+
+def test_who_made_an_object_that_is_asked_now_makes_it_again(
+    package: Path, cached: Callable[[], Report], again: Again
+) -> None:
+    cached()
+    edit(package, EDITS["who asks an object whose constructor waited"])
+    assert cached().findings == run((str(package),)).findings
+    ((only, made),) = again
+    assert {name for _, name, _ in only} == {"Worker.count", "Worker.__init__", ""}
+    assert made.units.bases.keys() == only
