@@ -35,15 +35,13 @@ class Filler:
 
         Raises NothingToIndexError where no value keeps the mark.
         """
-        sizes = ", ".join(
-            f"{axis}={size}" for axis, size in zip(spec.shape.axes, shape, strict=True)
-        )
         if any(size < 0 for size in shape):
+            sizes = _sizes(spec, shape)
             raise ShapecheckError(f"make: {path} is [{sizes}]; give sizes that leave none below 0")
         try:
             return self._filled(spec, shape, positions, path)
         except (RuntimeError, TypeError, MemoryError, OverflowError) as error:
-            said = str(error).partition("\n")[0]
+            said, sizes = str(error).partition("\n")[0], _sizes(spec, shape)
             raise ShapecheckError(
                 f"make: {path} is [{sizes}], which torch does not make ({said}); give smaller sizes"
             ) from error
@@ -77,6 +75,11 @@ class Filler:
             return torch.full(shape, spec.pad, dtype=torch.int64, device=self.device)
         high = max(1, min(positions, info.max + 1, torch.iinfo(torch.int64).max))
         return torch.randint(high, shape, device=self.device, generator=self.generator)
+
+
+def _sizes(spec: TensorSpec, shape: Sequence[int]) -> str:
+    named = zip(spec.shape.axes, shape, strict=True)
+    return ", ".join(f"{axis}={size}" for axis, size in named)
 
 
 def _dtype(spec: TensorSpec, dims: Dims) -> torch.dtype:

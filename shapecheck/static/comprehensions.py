@@ -35,10 +35,8 @@ def dict_comprehension(frame: Frame, node: ast.DictComp) -> Value:
     if len(node.generators) == 1 and not first.ifs:
         for element in turns(whole):
             bind_turn(frame, first.target, element)
-            key, value = (
-                frame.machine.evaluate(frame, node.key),
-                frame.machine.evaluate(frame, node.value),
-            )
+            key = frame.machine.evaluate(frame, node.key)
+            value = frame.machine.evaluate(frame, node.value)
             made = with_entry(made, key, value) if isinstance(made, Mapping) else UNKNOWN
         if made != Mapping((), ()):
             return made

@@ -40,7 +40,7 @@ def turns(whole: Value) -> tuple[Value, ...]:
 
 def bind_element(frame: Frame, target: ast.expr, whole: Value) -> None:
     """Bind the target of a loop to whichever element of what it runs over."""
-    bind_turn(frame, target, UNKNOWN if isinstance(whole, Unknown) else lift(_element, whole))
+    bind_turn(frame, target, _any_element(whole))
 
 
 def bind_turn(frame: Frame, target: ast.expr, value: Value) -> None:
@@ -57,6 +57,10 @@ def bind_turn(frame: Frame, target: ast.expr, value: Value) -> None:
     for name in walk(target):
         if isinstance(name, ast.Name):
             frame.state.env[name.id] = UNKNOWN
+
+
+def _any_element(whole: Value) -> Value:
+    return UNKNOWN if isinstance(whole, Unknown) else lift(_element, whole)
 
 
 def _element(whole: Plain) -> Value:
@@ -150,7 +154,7 @@ def entries_of(mapping: Mapping, method: str) -> Value:
 
 def _any_alone(whole: Value) -> Value:
     """Any element, where it is the same whichever it is: what it stands beside depends on it."""
-    value = UNKNOWN if isinstance(whole, Unknown) else lift(_element, whole)
+    value = _any_element(whole)
     return UNKNOWN if isinstance(value, Union) else value
 
 

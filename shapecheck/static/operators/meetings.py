@@ -109,15 +109,20 @@ def meet(
     )
 
 
-def without_axis(tensor: Tensor, dim: int) -> Tensor:
-    """The tensor with this axis left open: it need not be as long in both."""
+def with_axis(tensor: Tensor, dim: int, axis: Axis) -> Tensor:
+    """The tensor with another axis at `dim`; what is left where it has none there."""
     if tensor.dims is None:
-        return Tensor(None, None if dim == -1 else tensor.last)
+        return replace(tensor, last=axis if dim == -1 else tensor.last, total=None)
     if not -len(tensor.dims) <= dim < len(tensor.dims):
-        return Tensor()
+        return Tensor(dtype=tensor.dtype)
     dims = list(tensor.dims)
-    dims[dim] = None
-    return Tensor(tuple(dims))
+    dims[dim] = axis
+    return replace(tensor, dims=tuple(dims), total=None)
+
+
+def without_axis(tensor: Tensor, dim: int) -> Tensor:
+    """The axes with this one left open: it need not be as long in both."""
+    return with_axis(Tensor(tensor.dims, tensor.last), dim, None)
 
 
 def _two_dtypes(left: Tensor, right: Tensor) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 
 from shapecheck.dims.expr import Poly
 from shapecheck.static.machine import Frame
@@ -14,15 +13,14 @@ from shapecheck.static.operators.arguments import (
     dim_argument,
     tensor_of,
 )
+from shapecheck.static.operators.meetings import with_axis
 from shapecheck.static.operators.table import Operator
 from shapecheck.static.values import (
     UNKNOWN,
-    Axis,
     Const,
     Items,
     Sequence,
     Size,
-    Tensor,
     Union,
     Value,
 )
@@ -37,9 +35,9 @@ def split(frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node:
     if source is None or dim is None:
         return UNKNOWN
     if not isinstance(given, Sequence):
-        return Items((_part(source, dim, None),))
+        return Items((with_axis(source, dim, None),))
     sizes = [None if isinstance(one, Union) else axis_of(one) for one in given.items]
-    return Sequence(tuple(_part(source, dim, size) for size in sizes))
+    return Sequence(tuple(with_axis(source, dim, size) for size in sizes))
 
 
 def chunk(frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node: ast.Call) -> Value:
@@ -50,11 +48,11 @@ def chunk(frame: Frame, op: Operator, args: Arguments, keywords: Keywords, node:
         return UNKNOWN
     number = count.value if isinstance(count, Const) else None
     if not isinstance(number, int) or not 0 < number <= _MAX_PARTS:
-        return Items((_part(source, dim, None),))
+        return Items((with_axis(source, dim, None),))
     whole = source.axis(dim)
     size = None if whole is None else whole.poly.divide(Poly.constant(number))
-    part = _part(source, dim, None if whole is None or size is None else Size(size, whole.trail))
-    return Sequence((part,) * number)
+    axis = None if whole is None or size is None else Size(size, whole.trail)
+    return Sequence((with_axis(source, dim, axis),) * number)
 
 
 def _along(args: Arguments, keywords: Keywords, position: int) -> int | None:
@@ -62,13 +60,3 @@ def _along(args: Arguments, keywords: Keywords, position: int) -> int | None:
     if len(args) > position or "dim" in keywords:
         return dim_argument(args, keywords, position)
     return 0
-
-
-def _part(source: Tensor, dim: int, size: Axis) -> Tensor:
-    if source.dims is None:
-        return replace(source, last=size if dim == -1 else source.last, total=None)
-    if not -len(source.dims) <= dim < len(source.dims):
-        return Tensor(dtype=source.dtype)
-    dims = list(source.dims)
-    dims[dim] = size
-    return replace(source, dims=tuple(dims), total=None)
