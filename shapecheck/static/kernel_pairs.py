@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import ast
 import re
-from functools import lru_cache
 
 from shapecheck.static.guards import last_name
 from shapecheck.static.machine import Frame
 from shapecheck.static.operators.meetings import meet
-from shapecheck.static.values import Alternative, Tensor, Value, alternatives
+from shapecheck.static.values import Tensor, Value, plain_values
 
 _OFFSETS = re.compile(
     r"(?:cu_seqlens?_(?P<of>\w+)|(?P<before>\w+?)_(?:indptr|start_locs?|cu_seqlens?))(?:_\w+)?$"
@@ -31,9 +30,10 @@ def note_pairs(
     frame: Frame, arguments: tuple[Value, ...], keywords: dict[str, Value], node: ast.Call
 ) -> None:
     """Let the total of every argument that holds offsets meet the rows of what it divides."""
-    names, tells = _positions(node)
-    if not tells and not any(map(_divided, keywords)):
+    if not any(map(_holds_total, (*arguments, *keywords.values()))):
         return
+    stars = any(isinstance(one, ast.Starred) for one in node.args)
+    names = () if stars else [last_name(one).lstrip("_") for one in node.args]
     named = dict(zip(names, arguments, strict=False)) | keywords
     for name, offsets in named.items():
         divided = _divided(name)
@@ -44,15 +44,10 @@ def note_pairs(
                 _meet(frame, offsets, named[partner], node)
 
 
-@lru_cache(maxsize=65536)
-def _positions(node: ast.Call) -> tuple[tuple[str, ...], bool]:
-    """The names of the arguments by position, and whether any of them is one of offsets."""
-    given = () if any(isinstance(one, ast.Starred) for one in node.args) else node.args
-    names = tuple(last_name(one).lstrip("_") for one in given)
-    return names, any(map(_divided, names))
+def _holds_total(value: Value) -> bool:
+    return any(isinstance(one, Tensor) and one.total is not None for one in plain_values(value))
 
 
-@lru_cache(maxsize=65536)
 def _divided(name: str) -> str:
     """What the offsets of this name divide, or '' where it names none."""
     match = _OFFSETS.match(name)
@@ -74,5 +69,4 @@ def _meet(frame: Frame, offsets: Value, rows: Value, node: ast.Call) -> None:
 
 
 def _tensors(value: Value) -> list[Tensor]:
-    choices: tuple[Alternative, ...] = alternatives(value)
-    return [choice.value for choice in choices if isinstance(choice.value, Tensor)]
+    return [one for one in plain_values(value) if isinstance(one, Tensor)]
