@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 from collections.abc import Callable, Collection
@@ -35,6 +36,7 @@ from shapecheck.static.statements import run_body
 from shapecheck.static.states import FieldState, state_of
 from shapecheck.static.units import Basis, Body, UnitKey, Units, whole_text
 from shapecheck.static.values import UNKNOWN, ClassValue, Instance, Value
+from shapecheck.static.waiting import run_waiting
 from shapecheck.static.workers import Progress, run_jobs
 
 _STACK_BYTES = 512 * 1024 * 1024
@@ -194,12 +196,14 @@ def _analyse(job: Job, progress: Progress) -> Analysis:
                 found |= {fact.span: fact for fact in unused_indices(function)}
             run_root(machine, function, function.cls)
             machine.close_segments()
+            gc.collect(0)  # the objects of this function that no field leads to
         except RecallError:
             raise
         except Exception as error:  # as above
             path = function.module.path
             span = function.module.span(function.node)
             crashes.setdefault(path, internal_error(error, function.qualname, span))
+    run_waiting(machine)
     _read_texts(machine, mine | spoken)
     machine.finish()
     # What an earlier run said of the packs still holds where only bodies changed.
@@ -207,7 +211,7 @@ def _analyse(job: Job, progress: Progress) -> Analysis:
     project.drop_bodies()
     given = {source.path for _, source in entries.read}
     return Analysis(
-        units=Units(segments=tuple(filter(None, machine.segments)), bases=machine.bases).closed(),
+        units=Units.of(filter(None, machine.segments), machine.bases).closed(),
         lines=project.lines,
         unreadable=project.unreadable,
         crashes=crashes,
@@ -258,8 +262,8 @@ def run_root(machine: Machine, function: FunctionFacts, cls: ClassFacts | None) 
         return
     machine.done.add(key)
     saved, machine.budget = machine.budget, ROOT_BUDGET
-    outer, machine.unit = (machine.unit, machine.giver), unit
-    machine.giver = unit
+    outer, machine.unit = (machine.unit, machine.giver, machine.sites), unit
+    machine.giver, machine.sites = unit, {}
     asked, machine.basis = machine.basis, set[Body | UnitKey | Basis]((function.body,))
     machine.facts = machine.segment(unit)
     place = function.module.span(function.node), unit[2]
@@ -288,7 +292,7 @@ def run_root(machine: Machine, function: FunctionFacts, cls: ClassFacts | None) 
             machine.facts.cut_short.add(place)
         machine.budget = saved
         machine.bases[unit] = frozenset((*machine.bases.get(unit, ()), *machine.basis))
-        (machine.unit, machine.giver), machine.basis = outer, asked
+        (machine.unit, machine.giver, machine.sites), machine.basis = outer, asked
         machine.facts = machine.segment(machine.unit)
 
 

@@ -20,7 +20,7 @@ from shapecheck.static.owners import DRAFT
 from shapecheck.static.project import Project
 from shapecheck.static.symbols import Ownership
 from shapecheck.static.unions import join
-from shapecheck.static.units import Basis, Birth, Body, Giver, Segment, UnitKey
+from shapecheck.static.units import Basis, Body, Giver, Segment, UnitKey
 from shapecheck.static.values import ObjectRef, Size, Value, telling
 
 if TYPE_CHECKING:
@@ -91,9 +91,8 @@ class Machine:
     """What every frame shares.
 
     `facts` and `basis` are those of the unit that is being interpreted, `bases` and `segments`
-    those of every unit, as bytes up to `closed`. `givers` are what gave a field something, `giver`
-    is at work, `births` the constructors that wait or waited, `renewed` the fields that a giver of
-    an earlier run gives something else. `recalled` is what an earlier run left, and `known` the
+    those of every unit, as bytes up to `closed`. `sites` are the objects that this unit made,
+    `giver` is at work, `renewed` the fields that a giver of an earlier run gives something else. `recalled` is what an earlier run left, and `known` the
     units that it spares this one. `cuts` counts the calls that were not followed to their end,
     `summaries` holds results of calls with what they cost.
     """
@@ -139,11 +138,7 @@ class Machine:
         default_factory=dict[ClassFacts, dict[str, Value]]
     )
     giver: Giver = ("", "", "")
-    givers: dict[tuple[ObjectRef, str], Giver | dict[Giver, Value | None]] = field(
-        default_factory=dict[tuple["ObjectRef", str], "Giver | dict[Giver, Value | None]"]
-    )
     renewed: set[tuple[ObjectRef, str]] = field(default_factory=set[tuple["ObjectRef", str]])
-    births: dict[ObjectRef, Birth] = field(default_factory=dict["ObjectRef", "Birth"])
     recalled: Recalled | None = None
     known: frozenset[UnitKey] = frozenset()
     budget: int = ROOT_BUDGET
@@ -195,6 +190,19 @@ class Machine:
             collected.append(frozenset(inner))
             outer.add(collected[0])
             self.basis = outer
+
+    @contextmanager
+    def seeing_for(self, unit: UnitKey) -> Generator[None]:
+        """What is seen in this context is what this unit sees, whoever is at work."""
+        outer, self.unit = self.unit, unit
+        if unit != outer:
+            self.facts = self.segment(unit)
+        try:
+            yield
+        finally:
+            self.unit = outer
+            if unit != outer:
+                self.facts = self.segment(outer)
 
     def segment(self, unit: UnitKey) -> Facts:
         """A place for what this unit sees from here on."""
@@ -298,22 +306,20 @@ class Machine:
         if ref.recall is not None:
             ref.recall(attribute)
         known = ref.settled.get(attribute)
-        several = self._several(key, known, value)
+        several = self._several(ref, attribute, value)
         if key in self.renewed:
             ref.settled[attribute] = reduce(join, filter(None, several.values()))
         else:
             ref.settled[attribute] = value if known is None else join(known, value)
 
-    def _several(
-        self, key: tuple[ObjectRef, str], known: Value | None, value: Value
-    ) -> dict[Giver, Value | None]:
+    def _several(self, ref: ObjectRef, attribute: str, value: Value) -> dict[Giver, Value | None]:
         """What each gave a field, this value included; nothing where one alone gave it all."""
-        givers = self.givers.get(key)
+        givers = ref.givers.get(attribute)
         if givers is None or givers == self.giver:
-            self.givers[key] = self.giver
+            ref.givers[attribute] = self.giver
             return {}
         if not isinstance(givers, dict):
-            givers = self.givers[key] = {givers: known}
+            givers = ref.givers[attribute] = {givers: ref.settled.get(attribute)}
         mine = givers.get(self.giver)
         givers[self.giver] = value if mine is None else join(mine, value)
         return givers

@@ -7,18 +7,12 @@ import ast
 from shapecheck.static.attributes import read_named
 from shapecheck.static.functions import Arguments, Keywords, argument_node, bind, passed
 from shapecheck.static.index import ClassFacts, FunctionFacts
-from shapecheck.static.machine import MAX_DEPTH, Frame, State
+from shapecheck.static.machine import Frame
 from shapecheck.static.owners import DRAFT, TARGET, is_draft_flag
 from shapecheck.static.stores import store_attribute
 from shapecheck.static.symbols import Ownership
-from shapecheck.static.units import Birth
-from shapecheck.static.values import (
-    UNKNOWN,
-    Const,
-    Instance,
-    Plain,
-    Value,
-)
+from shapecheck.static.values import UNKNOWN, Const, Instance, Plain, Value
+from shapecheck.static.waiting import postpone
 from shapecheck.static.wording import wording
 
 
@@ -38,7 +32,7 @@ def construct(
     ref = frame.machine.allocate(frame, cls, owned or frame.machine.class_owner(cls), node)
     made = Instance(ref)
     if init is not None:
-        _postpone(frame, init, made, bind(frame, init, made, arguments, keywords, node))
+        postpone(frame, init, made, bind(frame, init, made, arguments, keywords, node))
         if ref.pending is not None and frame.machine.promises.shapes(project, cls):
             ref.pending()
         return made
@@ -78,32 +72,6 @@ def _initializer(order: tuple[ClassFacts, ...]) -> FunctionFacts | None:
         if cls.is_dataclass:
             return None
     return None
-
-
-def _postpone(frame: Frame, init: FunctionFacts, made: Instance, env: dict[str, Value]) -> None:
-    """Let the constructor wait until somebody reads a field: most are never asked."""
-    if init in frame.stack:
-        return
-    depth, stack, heap = frame.depth + 1, (*frame.stack, init), frame.state.heap
-    calls = (*frame.calls, id(made.ref))
-    machine = frame.machine  # the frame itself, and all it returned, need not wait
-    birth = machine.births[made.ref] = Birth(machine.giver)
-
-    def run() -> None:
-        made.ref.pending = None
-        if depth >= MAX_DEPTH:
-            return
-        state = State(env, heap.fork())
-        scope = machine.scope_of(init)
-        giver, machine.giver = machine.giver, birth
-        with machine.resting_on(init.body) as basis:
-            machine.run_apart(
-                Frame(machine, init.module, init, init.cls, state, depth, stack, scope, made, calls)
-            )
-        machine.giver = giver
-        birth.basis = made.ref.basis = basis[0]
-
-    made.ref.pending = run
 
 
 def _field_default(order: tuple[ClassFacts, ...], name: str) -> Value:

@@ -7,7 +7,7 @@ import pickle
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial, reduce
+from functools import reduce
 from typing import cast
 
 from shapecheck.diagnostics.model import Span
@@ -41,14 +41,7 @@ _BY_NAME = {(one.__module__, one.__name__): one for one in _CLASSES}
 
 
 class RecallError(Exception):
-    """A field that the earlier run cannot tell: everything has to be interpreted again.
-
-    Where `makers` are known, it is enough that these units make their objects again.
-    """
-
-    def __init__(self, reason: str, makers: frozenset[UnitKey] = frozenset()) -> None:
-        super().__init__(reason, makers)
-        self.makers = makers
+    """A field that the earlier run cannot tell: everything has to be interpreted again."""
 
 
 @dataclass(eq=False, slots=True)
@@ -85,7 +78,6 @@ class Recalled:
             if owned is not None and owned.span is not None:
                 owned = Ownership(owned.owner, owned.reason, self.moved(owned.span))
             ref = ObjectRef(cls, owned, site, kept.entry, kept.label)
-            ref.pending = partial(_missing, kept.maker) if kept.waits else None
             ref.recall = lambda name: self._fill(ref, kept, name)
             self.made[number] = ref
         return ref
@@ -110,7 +102,7 @@ class Recalled:
                 givers[Birth()] = _Reader(part, self).value()
             elif len(rests) == 1:
                 givers.update(dict.fromkeys(one for one in rests if len(one) == 3))
-        self.machine.givers[ref, name] = givers
+        ref.givers[name] = givers
         self.machine.renewed.add((ref, name))
         given = list(filter(None, givers.values()))
         if given:
@@ -182,11 +174,6 @@ def _unit(maker: Rests | None) -> UnitKey | None:
     """The one unit that made an object, if it was no constructor."""
     only = list(maker or ())
     return only[0] if len(only) == 1 and len(only[0]) == 3 else None
-
-
-def _missing(maker: Rests | None) -> None:
-    makers = frozenset(one for one in maker or () if len(one) == 3)
-    raise RecallError("a constructor has not run", makers)
 
 
 class _Reader(pickle.Unpickler):

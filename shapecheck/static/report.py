@@ -134,7 +134,7 @@ def run(
 
 @contextmanager
 def _no_collection() -> Generator[None]:
-    """Without the search for garbage: trees, values and facts live until the end of a run."""
+    """Without the search for garbage: trees and facts live until the end of a run."""
     collecting = gc.isenabled()
     gc.disable()
     try:

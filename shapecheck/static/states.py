@@ -51,7 +51,7 @@ class FieldState:
 class Kept:
     """One object: what it is, and its fields.
 
-    `maker` is what it rests on that it was made, where its constructor waited or still `waits`.
+    `maker` is what it rests on that it was made, where its constructor waited.
     """
 
     cls: Named | None
@@ -60,7 +60,6 @@ class Kept:
     entry: bool
     label: str
     maker: Rests | None
-    waits: bool
     fields: dict[str, Field]
 
 
@@ -106,7 +105,7 @@ def state_of(machine: Machine) -> FieldState:
         return stream.getvalue()
 
     def parts(ref: ObjectRef, name: str) -> tuple[Part, ...]:
-        given = machine.givers.get((ref, name))
+        given = ref.givers.get(name)
         if isinstance(given, dict):
             each = ((giver, part) for giver, part in given.items() if part is not None)
             return tuple((rests(giver), written(part)) for giver, part in each)
@@ -122,10 +121,8 @@ def state_of(machine: Machine) -> FieldState:
         for name, value in ref.settled.items():
             fields[name] = parts(ref, name), written(value)
         cls = class_name(ref.cls) if ref.cls is not None else None
-        birth = machine.births.get(ref)
-        maker = None if birth is None else rests(birth.maker)
-        waits = ref.pending is not None
-        objects.append(Kept(cls, ref.owned, ref.site, ref.entry, ref.label, maker, waits, fields))
+        maker = None if ref.birth is None else rests(ref.birth.maker)
+        objects.append(Kept(cls, ref.owned, ref.site, ref.entry, ref.label, maker, fields))
     data = encode((tuple(machine.bases), selves, objects))
     return FieldState(data=zlib.compress(data, 1))
 

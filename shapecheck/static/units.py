@@ -1,8 +1,8 @@
 """What each function that is interpreted on its own saw, and what that rests on: the unit of reuse.
 
 The facts of a unit come in segments, since interpreting it may start another unit in its middle;
-the segments of all units, in order, are the facts of a run. After an edit of some bodies only the
-units that rest on one of them are interpreted anew.
+the segments of all units, by their names and then in order, are the facts of a run, whoever started
+whom. After an edit of some bodies only the units that rest on one of them are interpreted anew.
 """
 
 from __future__ import annotations
@@ -59,6 +59,11 @@ class Units:
     segments: tuple[Segment, ...]
     bases: Mapping[UnitKey, Basis]
 
+    @classmethod
+    def of(cls, segments: Iterable[Segment], bases: Mapping[UnitKey, Basis]) -> Units:
+        """The units with these segments, those of each in the order in which it saw them."""
+        return cls(segments=tuple(sorted(segments, key=lambda one: one.unit)), bases=bases)
+
     def facts(self) -> Facts:
         """Everything that all units saw."""
         every = Facts()
@@ -96,27 +101,16 @@ class Units:
     def replaced(
         self, units: frozenset[UnitKey], by: Units, move: Move, paths: Iterable[str]
     ) -> Units:
-        """These units as they are in `by`, each where it was; all others with their places moved.
+        """These units, and those that only `by` knows, as they are in `by`; all others moved.
 
-        `paths` are the files in which anything moved.
-
-        Units that only `by` knows come last. CodecError where a place that is kept is gone.
+        `paths` are the files in which anything moved. CodecError where a place that is kept is
+        gone.
         """
-        fresh: dict[UnitKey, list[Segment]] = {}
-        for segment in by.segments:
-            if segment.unit in units or segment.unit not in self.bases:
-                fresh.setdefault(segment.unit, []).append(segment)
-        segments: list[Segment] = []
         moving = [path.encode("utf-8", "surrogatepass") for path in paths]
-        for segment in self.segments:
-            if segment.unit in units:
-                segments += fresh.pop(segment.unit, ())
-            else:
-                segments.append(segment.moved(move, moving))
-        for left in fresh.values():
-            segments += left
+        old = [one.moved(move, moving) for one in self.segments if one.unit not in units]
+        new = [one for one in by.segments if one.unit in units or one.unit not in self.bases]
         kept = {key: basis for key, basis in self.bases.items() if key not in units}
-        return Units(segments=tuple(segments), bases={**by.bases, **kept})
+        return Units.of((*old, *new), {**by.bases, **kept})
 
 
 @dataclass(eq=False, slots=True)
@@ -160,7 +154,7 @@ def joined(parts: Iterable[Units]) -> Units:
         ]
         for key, basis in part.bases.items():
             bases[key] = frozenset((bases[key], basis)) if key in bases else basis
-    return Units(segments=tuple(segments), bases=bases)
+    return Units.of(segments, bases)
 
 
 def flat(basis: Basis) -> set[Body | UnitKey]:

@@ -16,7 +16,6 @@ from shapecheck.static.recall import RecallError
 from shapecheck.static.workers import Progress
 
 _MOST = 0.5  # of the units: beyond, interpreting everything is as fast
-_TRIES = 4  # until every unit takes part whose objects the others ask for
 
 
 def updated(
@@ -41,22 +40,12 @@ def updated(
             return None
         edits[path] = edit
     touched = old.units.touched_by(body for edit in edits.values() for body in edit.bodies)
-    again = None
-    for _ in range(_TRIES):
-        if len(touched) > _MOST * len(old.units.bases):
-            return None
-        states = tuple(state.after(edits, touched) for state in old.states)
-        try:
-            again = analyse(entries, progress, packs, states, only=touched, broken=old.unreadable)
-            break
-        except RecallError as error:
-            if error.makers <= touched:
-                break
-            touched |= error.makers
-        except CodecError:
-            break
+    if len(touched) > _MOST * len(old.units.bases):
+        return None
     states = tuple(state.after(edits, touched) for state in old.states)
-    if again is None:
+    try:
+        again = analyse(entries, progress, packs, states, only=touched, broken=old.unreadable)
+    except (CodecError, RecallError):
         again = analyse(entries, progress, packs, only=touched, broken=old.unreadable)
 
     def move(path: str, line: int) -> int:

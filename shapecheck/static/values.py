@@ -16,7 +16,7 @@ from shapecheck.static.symbols import Ownership, SizePoly, Step
 
 if TYPE_CHECKING:
     from shapecheck.static.index import ClassFacts, FunctionFacts
-    from shapecheck.static.units import Basis
+    from shapecheck.static.units import Basis, Birth, Giver
 
 MAX_ALTERNATIVES = 6
 
@@ -133,7 +133,8 @@ class ObjectRef:
 
     `entry` objects come from outside the analysed call (parameters and what hangs off them);
     `pending` runs the constructor, which waits until a field is asked for; `basis` is what the
-    constructor then rested on. `recall` puts what an earlier run knew of a field in its cell.
+    constructor then rested on, `birth` the run of it. `recall` puts what an earlier run knew of a
+    field in its cell, `givers` are what gave a field something.
     """
 
     cls: ClassFacts | None
@@ -146,6 +147,10 @@ class ObjectRef:
     pending: Callable[[], None] | None = None
     basis: Basis | None = None
     recall: Callable[[str], None] | None = None
+    birth: Birth | None = None
+    givers: dict[str, Giver | dict[Giver, Value | None]] = field(
+        default_factory=dict[str, "Giver | dict[Giver, Value | None]"]
+    )
 
 
 @dataclass(unsafe_hash=True, slots=True)

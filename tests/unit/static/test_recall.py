@@ -12,7 +12,7 @@ from shapecheck.static.report import Report, run
 from tests.unit.static.edited import Again, Edit, edit, engine, spied, with_cache
 
 WORKER = """import torch
-from engine.parts import Pool, Runner, sized
+from engine.parts import Pair, Pool, Runner, sized
 
 
 class Worker:
@@ -22,6 +22,7 @@ class Worker:
         self.taken = torch.zeros(4, target_config.hidden_size)
         self.step = lambda rows: rows
         self.spare = Runner(target_config)
+        self.pair = Pair(self.taken, torch.zeros(4, draft_config.hidden_size))
 
     def retake(self, draft_config):
         self.taken = torch.zeros(4, draft_config.hidden_size)
@@ -39,6 +40,9 @@ class Worker:
 
     def count(self):
         return self.step(4)
+
+    def mix(self):
+        return self.pair.both.shape
 """
 PARTS = """import torch
 
@@ -55,6 +59,11 @@ class Pool:
 
     def grow(self, draft_config):
         self.buffer = torch.zeros(8, draft_config.hidden_size)
+
+
+class Pair:
+    def __init__(self, left, right):
+        self.both = torch.cat([left, right])
 
 
 class Sized:
@@ -88,6 +97,7 @@ EDITS = {
         "return self.step(4)",
         "return self.spare.output.copy_(self.pool.buffer)",
     ),
+    "who asked first, so that a constructor ran": ("worker.py", "both.shape", "both[:2].shape"),
     "lines that move": ("parts.py", "self.output =", "moved = 1\n        self.output ="),
 }
 
@@ -164,12 +174,23 @@ def test_what_cannot_be_recalled_is_interpreted(
     assert len(again) == 1
 
 
-def test_who_made_an_object_that_is_asked_now_makes_it_again(
+def test_an_object_that_nobody_asked_can_be_asked_after_an_edit(
     package: Path, cached: Callable[[], Report], again: Again
 ) -> None:
     cached()
     edit(package, EDITS["who asks an object whose constructor waited"])
     assert cached().findings == run((str(package),)).findings
     ((only, made),) = again
-    assert {name for _, name, _ in only} == {"Worker.count", "Worker.__init__", ""}
+    assert {name for _, name, _ in only} == {"Worker.count", ""}
     assert made.units.bases.keys() == only
+
+
+def test_what_a_constructor_saw_does_not_go_with_who_asked_first(
+    package: Path, cached: Callable[[], Report], again: Again
+) -> None:
+    before = [one for one in cached().findings if "torch.cat" in one.message]
+    edit(package, EDITS["who asked first, so that a constructor ran"])
+    after = [one for one in cached().findings if "torch.cat" in one.message]
+    assert len(before) == 1
+    assert after == before
+    assert len(again) == 1
