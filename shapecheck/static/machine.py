@@ -92,9 +92,10 @@ class Machine:
 
     `facts` and `basis` are those of the unit that is being interpreted, `bases` and `segments`
     those of every unit, as bytes up to `closed`. `sites` are the objects that this unit made,
-    `giver` is at work, `renewed` the fields that a giver of an earlier run gives something else. `recalled` is what an earlier run left, and `known` the
-    units that it spares this one. `cuts` counts the calls that were not followed to their end,
-    `summaries` holds results of calls with what they cost.
+    `giver` is at work, `renewed` the fields that a giver of an earlier run gives something else.
+    `recalled` is what an earlier run left, and `known` the units that it spares this one. `cuts`
+    counts the calls that were not followed to their end, `summaries` holds results of calls with
+    what they cost.
     """
 
     project: Project
