@@ -11,7 +11,7 @@ from click.testing import Result
 from shapecheck.static import analyse
 from shapecheck.static.index import ClassFacts, FunctionFacts, ModuleFacts
 from shapecheck.static.loader import Source
-from shapecheck.static.machine import Machine
+from shapecheck.static.machine import Frame, Machine
 from shapecheck.static.project import Project
 
 Lint = Callable[..., Result]
@@ -64,6 +64,28 @@ def test_nothing_hides_it(words: tuple[str, ...], shapecheck_lint: Lint) -> None
 def test_it_is_not_kept_in_the_cache(project: Path, shapecheck_lint: Lint) -> None:
     shapecheck_lint("src")
     assert not list((project / ".shapecheck_cache").glob("*.json.z"))
+
+
+def test_a_crash_in_a_constructor_that_nobody_asked_for(
+    project: Path, shapecheck_lint: Lint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "src" / "b.py").write_text(
+        "import torch\n\n\n"
+        "class Held:\n    def __init__(self, draft_config):\n        self.config = draft_config\n\n\n"
+        "class Holder:\n    def __init__(self, draft_config):\n"
+        "        self.rows = torch.zeros(draft_config.hidden_size)\n"
+        "        self.held = Held(draft_config)\n"
+    )
+
+    def run_apart(machine: Machine, frame: Frame) -> None:
+        raise KeyError("lost")
+
+    monkeypatch.setattr(Machine, "run_apart", run_apart)
+    result = shapecheck_lint("src", "--output-format", "concise")
+    assert result.exit_code == 2
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith("a.py:5:")
+    assert "SHP901 the analysis of Held.__init__ crashed: KeyError: 'lost'" in lines[1]
 
 
 def test_a_crash_while_a_file_is_indexed(
