@@ -30,6 +30,12 @@ def overlaps() -> bool:
     return torch.cuda.get_device_capability() >= (9, 0)
 
 
+@functools.cache
+def multiplies_warpgroups() -> bool:
+    """Whether the card has Hopper's warpgroup matrix instructions, which later ones lack."""
+    return overlaps() and torch.cuda.get_device_capability()[0] == 9
+
+
 def assert_dense(*tensors: Tensor) -> None:
     """Kernels get a pointer and no strides: a view with gaps would be read as its neighbours."""
     for tensor in tensors:

@@ -13,6 +13,7 @@ from enum import Enum
 
 from engine.kernels.row_tile import RowTile
 from engine.kernels.stream_tile import StreamTile
+from engine.kernels.wide_ring import BLOCK_O, RingTile
 from engine.kernels.wide_rows import WIDEST_TILE, WideTile
 
 
@@ -43,6 +44,10 @@ def _wide(
     )
 
 
+def _ring(block_i: int, parts: int, slots: int, *, rows: int = BLOCK_O) -> RingTile:
+    return RingTile(block_i=block_i, parts=parts, slots=slots, rows=rows)
+
+
 FEW_TOKENS: dict[tuple[int, int], StreamTile] = {
     (6144, 4096): _stream(16, 128, 2, 5, 2),
     (4096, 4096): _stream(16, 128, 2, 8),
@@ -55,24 +60,20 @@ FEW_TOKENS: dict[tuple[int, int], StreamTile] = {
     (2048, 8192): _stream(16, 128, 4, 8, blocks=1),
     (128256, 2048): _stream(16, 128, 2, 5, 2),
 }
-_WIDE: dict[tuple[int, int], dict[int, WideTile]] = {
-    (6144, 4096): {32: _wide(64, 128, 4, 3), 64: _wide(64, 64, 2, 5)},
-    (4096, 4096): {
-        32: _wide(128, 64, 4, 6), 64: _wide(64, 128, 2, 4), 128: _wide(64, 128, 2, 4),
+WIDE: dict[tuple[int, int], dict[int, WideTile | RingTile]] = {
+    (6144, 4096): {
+        32: _ring(128, 1, 6, rows=48), 64: _ring(128, 1, 6, rows=48), 128: _ring(64, 1, 8, rows=48),
     },
+    (4096, 4096): {32: _ring(128, 2, 6), 64: _ring(128, 2, 6), 128: _ring(128, 2, 4)},
     (28672, 4096): {
         32: _wide(64, 128, 1, 4, rows=56), 64: _wide(128, 64, 1, 4, warps=8, rows=112),
         128: _wide(128, 64, 1, 4, warps=8),
     },
-    (4096, 14336): {
-        32: _wide(128, 64, 4, 6), 64: _wide(64, 128, 2, 4), 128: _wide(64, 128, 2, 4),
-    },
+    (4096, 14336): {32: _ring(256, 2, 4), 64: _ring(128, 2, 6), 128: _ring(128, 2, 4)},
     (128256, 4096): {32: _wide(64, 128, 1, 3), 64: _wide(128, 64, 1, 6)},
-    (3072, 2048): {
-        32: _wide(64, 64, 2, 8), 64: _wide(64, 128, 2, 4), 128: _wide(64, 128, 2, 4),
-    },
+    (3072, 2048): {32: _ring(128, 2, 4), 64: _ring(128, 2, 4), 128: _ring(128, 2, 4)},
     (2048, 2048): {
-        32: _wide(128, 64, 8, 6), 64: _wide(64, 128, 4, 4), 128: _wide(64, 64, 4, 5),
+        32: _wide(128, 64, 8, 6), 64: _ring(128, 4, 4), 128: _ring(128, 4, 4),
         256: _wide(64, 128, 2, 4),
     },
     (16384, 2048): {
@@ -80,7 +81,7 @@ _WIDE: dict[tuple[int, int], dict[int, WideTile]] = {
         256: _wide(128, 64, 1, 4, warps=8),
     },
     (2048, 8192): {
-        32: _wide(64, 64, 4, 8), 64: _wide(64, 128, 4, 4), 128: _wide(64, 128, 4, 4),
+        32: _wide(64, 64, 4, 8), 64: _ring(128, 4, 4), 128: _ring(128, 4, 4),
         256: _wide(64, 128, 2, 4),
     },
     (128256, 2048): {32: _wide(64, 64, 1, 5), 64: _wide(64, 64, 1, 5)},
@@ -122,8 +123,12 @@ def _inside_head(tile: RowTile, head_width: int) -> RowTile:
     return tile
 
 
-def choose_wide(product: Product, *, tokens: int, outputs: int, inputs: int) -> WideTile | None:
+def choose_wide(
+    product: Product, *, tokens: int, outputs: int, inputs: int, rings: bool = False
+) -> WideTile | RingTile | None:
     """The cut of a product of more rows than choose_tile is for; None leaves it to torch.
+
+    `rings` says that the weights are 16-bit and launch.multiplies_warpgroups() holds.
 
     torch's products win where the matrix units are the limit: from 129 rows on, earlier or later
     for some shapes, and where a second tile of tokens would not be half full. GATE_UP is
@@ -132,8 +137,10 @@ def choose_wide(product: Product, *, tokens: int, outputs: int, inputs: int) -> 
     if not tokens or WIDEST_TILE < tokens <= WIDEST_TILE + WIDEST_TILE // 2:
         return None
     room = max(32, 1 << (tokens - 1).bit_length())
-    if (outputs, inputs) in _WIDE:
-        return _WIDE[outputs, inputs].get(room)
+    if (outputs, inputs) in WIDE:
+        tile = WIDE[outputs, inputs].get(room)
+        if rings or not isinstance(tile, RingTile):
+            return tile
     if room >= WIDEST_TILE or inputs % 64:
         return None
     if product in (Product.GATE_UP, Product.HEAD):

@@ -22,6 +22,7 @@ from engine.kernels.launch import (
     release_successor,
     wait_for_producers,
 )
+from engine.kernels.wide_ring import RingTile, wide_ring
 
 WIDEST_TILE = 128
 """Tokens of the widest tile."""
@@ -177,7 +178,7 @@ def wide_rows(
     x_TI: Tensor,
     weight_OI: Tensor,
     *,
-    tile: WideTile,
+    tile: WideTile | RingTile,
     out_STO: Tensor,
     bias_O: Tensor | None = None,
     chained: bool = False,
@@ -187,8 +188,12 @@ def wide_rows(
     outputs = weight_OI.shape[0]
     assert_dense(x_TI, weight_OI, out_STO)
     assert out_STO.shape == (tile.parts, tokens, outputs), "one product for each part"
-    options = tile.options(tokens)
-    if tokens:
+    if not tokens:
+        return out_STO
+    if isinstance(tile, RingTile):
+        wide_ring(x_TI, weight_OI, tile=tile, out_STO=out_STO, bias_O=bias_O, chained=chained)
+    else:
+        options = tile.options(tokens)
         _wide_rows[
             triton.cdiv(outputs, tile.block_o), tile.parts, triton.cdiv(tokens, options["BLOCK_T"])
         ](

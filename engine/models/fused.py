@@ -20,7 +20,7 @@ from engine.errors import EngineError
 from engine.kernels.activation import silu_mul
 from engine.kernels.embedding import BLOCK_H, embed_rows
 from engine.kernels.gated_rows import gated_rows
-from engine.kernels.launch import overlaps
+from engine.kernels.launch import multiplies_warpgroups, overlaps
 from engine.kernels.linear_rows import linear_rows
 from engine.kernels.norm import rms_norm
 from engine.kernels.qkv_rows import qkv_rows
@@ -28,6 +28,7 @@ from engine.kernels.rope import rotate_store
 from engine.kernels.row_tile import RowTile, ScaledRows
 from engine.kernels.stream_tile import StreamTile
 from engine.kernels.tiles import Product, choose_tile, choose_wide
+from engine.kernels.wide_ring import RingTile
 from engine.kernels.wide_rows import WideTile, wide_gated, wide_rows
 from engine.models.base import Hidden, Role
 from engine.models.config import ModelConfig
@@ -138,6 +139,7 @@ class FusedLM(CausalLM):
         tile = self._wide_tile(Product.GATE_UP, mlp.gate_up.weight_OI, len(x_TH))
         if tile is None:
             return silu_mul(mlp.gate_up(x_TH), chained=overlaps())
+        assert isinstance(tile, WideTile), "a ring has no activation"
         act_TU = x_TH.new_empty(len(x_TH), self.config.ffn)
         return wide_gated(x_TH, mlp.gate_up.weight_OI, tile=tile, out_TU=act_TU, chained=overlaps())
 
@@ -276,11 +278,16 @@ class FusedLM(CausalLM):
             return torch.mm(rows_TH, weight_VH.T, out_dtype=torch.float32)
         return super().logits(rows_TH)
 
-    def _wide_tile(self, product: Product, weight_OI: Tensor, tokens: int) -> WideTile | None:
+    def _wide_tile(
+        self, product: Product, weight_OI: Tensor, tokens: int
+    ) -> WideTile | RingTile | None:
         if weight_OI.is_cuda and weight_OI.itemsize != 2:  # its tiles would not fit
             return None
         outputs, inputs = weight_OI.shape
-        return choose_wide(product, tokens=tokens, outputs=outputs, inputs=inputs)
+        return choose_wide(
+            product, tokens=tokens, outputs=outputs, inputs=inputs,
+            rings=multiplies_warpgroups() and weight_OI.itemsize == 2,
+        )  # fmt: skip
 
     def _tile(self, product: Product, linear: Linear, tokens: int) -> RowTile | StreamTile:
         return self._choose(product, linear.weight_OI, tokens)

@@ -4,7 +4,8 @@ import pytest
 
 from engine.kernels.row_tile import RowTile
 from engine.kernels.stream_tile import SHARED_BYTES, StreamTile
-from engine.kernels.tiles import FEW_TOKENS, Product, choose_tile, choose_wide
+from engine.kernels.tiles import FEW_TOKENS, WIDE, Product, choose_tile, choose_wide
+from engine.kernels.wide_ring import BLOCK_O, RingTile
 from engine.kernels.wide_rows import WIDEST_TILE
 
 WIDEST = 256
@@ -89,6 +90,7 @@ def test_wide_tile_has_work_for_every_part(
         assert tile is None
     if tile is None:
         return
+    assert not isinstance(tile, RingTile), "nobody said that the card has rings"
     options = tile.options(tokens)
     assert options["BLOCK_T"] >= min(tokens, WIDEST_TILE)
     assert inputs // tile.block_i >= tile.parts
@@ -97,3 +99,23 @@ def test_wide_tile_has_work_for_every_part(
     assert 2 * tile.stages * tile.block_i * rows <= SHARED_BYTES
     if product in (Product.GATE_UP, Product.HEAD):
         assert tile.parts == 1
+
+
+@pytest.mark.parametrize(
+    ("sizes", "room", "tile"),
+    [
+        (sizes, room, tile)
+        for sizes, cuts in WIDE.items()
+        for room, tile in cuts.items()
+        if isinstance(tile, RingTile)
+    ],
+)
+def test_a_wide_ring_divides_its_matrix_and_fits(
+    sizes: tuple[int, int], room: int, tile: RingTile
+) -> None:
+    outputs, inputs = sizes
+    assert choose_wide(Product.OUT, tokens=room, outputs=outputs, inputs=inputs, rings=True) is tile
+    assert tile.fits(inputs, outputs)
+    assert tile.parts <= inputs // tile.block_i
+    assert room <= WIDEST_TILE
+    assert 2 * tile.slots * tile.block_i * (BLOCK_O + room) <= SHARED_BYTES

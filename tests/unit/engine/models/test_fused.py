@@ -121,7 +121,7 @@ def test_block(architecture: str, requests: int, rows: int) -> None:
             torch.testing.assert_close(new, old, rtol=1e-4, atol=1e-4)
 
 
-def wide_tile(product: Product, *, tokens: int, outputs: int, inputs: int) -> WideTile:
+def wide_tile(product: Product, *, tokens: int, outputs: int, inputs: int, rings: bool) -> WideTile:
     """A tile for these tiny matrices."""
     parts = 1 if product in (Product.GATE_UP, Product.HEAD) else 2
     return WideTile(block_o=64, block_i=16, parts=parts, warps=4, stages=2)
