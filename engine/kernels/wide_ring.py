@@ -33,8 +33,10 @@ barrier = getattr(gl, "barrier", None) or gl.thread_barrier
 BLOCK_O = 64
 """Output rows that one matrix instruction of a warpgroup takes."""
 
-_WEIGHT_LAYOUT = gl.NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=16, rank=3)
-_TOKEN_LAYOUT = gl.NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=16, rank=2)
+MOST_TOKENS = 128
+"""Tokens of the one tile of tokens."""
+
+_LAYOUT = gl.NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=16, rank=3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,24 +83,24 @@ def _copy_weights(
 
 @gluon.jit
 def _copy_tokens(
-    x_desc, x_ring, ready, first, turn, count, BLOCK_T: gl.constexpr, BLOCK_I: gl.constexpr,
-    SLOTS: gl.constexpr,
-):  # fmt: skip
-    """This turn's inputs of all tokens are on their way into their slot; zeros behind the last."""
+    x_desc, x_ring, ready, first, turn, count, BLOCK_I: gl.constexpr, SLOTS: gl.constexpr
+):
+    """This turn's inputs of all tokens are on their way into their slot."""
     slot = turn % SLOTS
     load_block(
-        x_desc, [gl.program_id(2) * BLOCK_T, (first + turn) * BLOCK_I], ready.index(slot),
-        x_ring.index(slot), pred=turn < count,
+        x_desc, [0, 0, (first + turn) * BLOCK_I], ready.index(slot), x_ring.index(slot),
+        pred=turn < count,
     )  # fmt: skip
 
 
-@gluon.jit(do_not_specialize=["tokens"])
+@gluon.jit(do_not_specialize=["tokens", "second"])
 def _wide_ring(
     w_desc,
     x_desc,
     bias_ptr,
     y_ptr,
     tokens,
+    second,
     outputs,
     steps,
     BIAS: gl.constexpr,
@@ -115,7 +117,8 @@ def _wide_ring(
     count = (part + 1) * steps // gl.num_programs(1) - first
     SLOT_BYTES: gl.constexpr = 2 * (BLOCK_O + BLOCK_T) * BLOCK_I
     w_ring = gl.allocate_shared_memory(w_desc.dtype, [SLOTS, 1, BLOCK_O, BLOCK_I], w_desc.layout)
-    x_ring = gl.allocate_shared_memory(x_desc.dtype, [SLOTS, BLOCK_T, BLOCK_I], x_desc.layout)
+    HALF: gl.constexpr = BLOCK_T // 2
+    x_ring = gl.allocate_shared_memory(x_desc.dtype, [SLOTS, 2, HALF, BLOCK_I], x_desc.layout)
     ready = gl.allocate_shared_memory(gl.int64, [SLOTS, 1], mbarrier.MBarrierLayout())
     for each in gl.static_range(SLOTS):
         mbarrier.init(ready.index(each), count=1)
@@ -124,29 +127,32 @@ def _wide_ring(
         _copy_weights(w_desc, w_ring, ready, first, each, count, SLOT_BYTES, BLOCK_I, SLOTS)
     stream_wait(CHAINED)
     for each in gl.static_range(SLOTS - 1):
-        _copy_tokens(x_desc, x_ring, ready, first, each, count, BLOCK_T, BLOCK_I, SLOTS)
+        _copy_tokens(x_desc, x_ring, ready, first, each, count, BLOCK_I, SLOTS)
     layout: gl.constexpr = sum_layout(BLOCK_T)
     sum_OT = gl.zeros((BLOCK_O, BLOCK_T), gl.float32, layout)
     for turn in range(count):
         slot = turn % SLOTS
         mbarrier.wait(ready.index(slot), (turn // SLOTS) & 1)
         w_OI = w_ring.index(slot).reshape([BLOCK_O, BLOCK_I])
-        x_IT = x_ring.index(slot).permute((1, 0))
+        x_IT = x_ring.index(slot).reshape([BLOCK_T, BLOCK_I]).permute((1, 0))
         sum_OT = warpgroup_mma(w_OI, x_IT, sum_OT, is_async=True)
         # The product before this one is done in every warp: its slot is free.
         sum_OT = warpgroup_mma_wait(1, deps=[sum_OT])
         barrier()
         ahead = turn + SLOTS - 1
         _copy_weights(w_desc, w_ring, ready, first, ahead, count, SLOT_BYTES, BLOCK_I, SLOTS)
-        _copy_tokens(x_desc, x_ring, ready, first, ahead, count, BLOCK_T, BLOCK_I, SLOTS)
+        _copy_tokens(x_desc, x_ring, ready, first, ahead, count, BLOCK_I, SLOTS)
     sum_OT = warpgroup_mma_wait(0, deps=[sum_OT])
     own_O = gl.arange(0, BLOCK_O, gl.SliceLayout(1, layout))
     o_O = gl.program_id(0) * ROWS + own_O
-    token_T = gl.program_id(2) * BLOCK_T + gl.arange(0, BLOCK_T, gl.SliceLayout(0, layout))
+    # The second half starts at a token that the first may have too: that one stores it.
+    t_T = gl.arange(0, BLOCK_T, gl.SliceLayout(0, layout))
+    token_T = gl.where(t_T < HALF, t_T, second + t_T - HALF)
+    here_T = (token_T < tokens) & ((t_T < HALF) | (token_T >= HALF))
     if BIAS:
         bias_O = gl.load(bias_ptr + o_O, mask=o_O < outputs, other=0.0).to(gl.float32)
         sum_OT += gl.where(part == 0, bias_O, 0.0)[:, None]
-    here_OT = (own_O < ROWS)[:, None] & (token_T < tokens)[None, :]
+    here_OT = (own_O < ROWS)[:, None] & here_T[None, :]
     at_OT = (part * tokens + token_T)[None, :].to(gl.int64) * outputs + o_O[:, None]
     gl.store(y_ptr + at_OT, sum_OT, mask=here_OT)
 
@@ -167,17 +173,22 @@ def wide_ring(
     assert weight_OI.dtype == x_TI.dtype, "both operands of a matrix instruction"
     assert weight_OI.itemsize == 2, "16-bit operands"
     assert out_STO.dtype == torch.float32, "sums are stored as they are"
-    block_t = min(128, max(16, triton.next_power_of_2(tokens)))
+    assert tokens <= MOST_TOKENS, f"a ring holds {MOST_TOKENS} tokens, and there are {tokens}"
+    block_t = max(16, triton.next_power_of_2(tokens))
     # A tile is a plane of its own: what it lacks to BLOCK_O rows lies outside, and is not read.
     weights = TensorDescriptor(
         weight_OI, [outputs // tile.rows, tile.rows, inputs], [tile.rows * inputs, inputs, 1],
-        [1, BLOCK_O, tile.block_i], _WEIGHT_LAYOUT,
+        [1, BLOCK_O, tile.block_i], _LAYOUT,
     )  # fmt: skip
+    # The first tokens and the last, which overlap: rows outside a tensor take the copy engine long.
+    half = block_t // 2
+    second = max(tokens - half, 0)
     rows = TensorDescriptor(
-        x_TI, [tokens, inputs], [inputs, 1], [block_t, tile.block_i], _TOKEN_LAYOUT
-    )
-    _wide_ring[outputs // tile.rows, tile.parts, triton.cdiv(tokens, block_t)](
-        weights, rows, bias_O, out_STO, tokens, outputs, inputs // tile.block_i,
+        x_TI, [1 + (second > 0), min(tokens, half), inputs], [max(second, 1) * inputs, inputs, 1],
+        [2, half, tile.block_i], _LAYOUT,
+    )  # fmt: skip
+    _wide_ring[outputs // tile.rows, tile.parts](
+        weights, rows, bias_O, out_STO, tokens, second, outputs, inputs // tile.block_i,
         BIAS=bias_O is not None, CHAINED=chained, ROWS=tile.rows, BLOCK_O=BLOCK_O,
         BLOCK_I=tile.block_i, BLOCK_T=block_t, SLOTS=tile.slots, num_warps=4, launch_pdl=chained,
     )  # fmt: skip

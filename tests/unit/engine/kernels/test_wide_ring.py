@@ -18,7 +18,7 @@ needs_ring = pytest.mark.skipif(not multiplies_warpgroups(), reason="needs a Hop
 
 @pytest.mark.gpu
 @needs_ring
-@pytest.mark.parametrize("tokens", [1, 17, 40, 64, 100, 128, 200])
+@pytest.mark.parametrize("tokens", [1, 8, 9, 17, 40, 64, 65, 100, 128])
 @pytest.mark.parametrize(
     "tile", [TILE, replace(TILE, parts=3), replace(TILE, block_i=128, rows=48)]
 )
