@@ -71,7 +71,8 @@ def test_a_crash_in_a_constructor_that_nobody_asked_for(
 ) -> None:
     (project / "src" / "b.py").write_text(
         "import torch\n\n\n"
-        "class Held:\n    def __init__(self, draft_config):\n        self.config = draft_config\n\n\n"
+        "class Held:\n    def __init__(self, draft_config):\n"
+        "        self.config = draft_config\n\n\n"
         "class Holder:\n    def __init__(self, draft_config):\n"
         "        self.rows = torch.zeros(draft_config.hidden_size)\n"
         "        self.held = Held(draft_config)\n"
