@@ -70,6 +70,7 @@ def assign(frame: Frame, target: ast.expr, value: Value, source: ast.expr) -> No
     if isinstance(target, ast.Name):
         # A name of a count is an alias of what it was given; only an unknown takes its meaning.
         count = count_by_name(frame, target.id, target) if value == UNKNOWN else None
+        value = UNKNOWN if target.id in frame.shared else value
         frame.state.env[target.id] = value if count is None else count
         note_formula(frame, target, value, source)
     elif isinstance(target, ast.Attribute):

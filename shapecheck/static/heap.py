@@ -44,7 +44,7 @@ def join_heaps(left: Heap, right: Heap, guard: Guard | None) -> Heap:
     """
     if left is right:
         return left
-    for key in _written_apart(left.log, right.log):
+    for key in written_apart(left.log, right.log):
         mine, theirs = left.values.get(key), right.values.get(key)
         if mine is theirs:
             continue
@@ -60,7 +60,7 @@ def join_heaps(left: Heap, right: Heap, guard: Guard | None) -> Heap:
     return left
 
 
-def _written_apart(left: _Entry | None, right: _Entry | None) -> dict[Key, None]:
+def written_apart(left: _Entry | None, right: _Entry | None) -> dict[Key, None]:
     """The keys written since two logs parted, in a fixed order."""
     keys: dict[Key, None] = {}
     while left is not right:

@@ -71,17 +71,20 @@ def _element(whole: Plain) -> Value:
     return UNKNOWN
 
 
-def forget_constants(frame: Frame, node: Loop) -> None:
+def forget_constants(frame: Frame, node: Loop) -> dict[str, Value]:
     """A constant that the body gives another value is not known where the body starts.
 
-    Nor is anything that it stores, where the body tells its first turn from the others.
+    Nor is anything that it stores, where the body tells its first turn from the others. Returns
+    what these names hold instead: an unknown of their own, by its identity.
     """
     env, stored = frame.state.env, _stored_in(node)
     known = [name for name in stored if env.get(name, UNKNOWN) != UNKNOWN]
     every = bool(known) and _tells_turns(node, stored)
-    for name in known:
-        if every or isinstance(env[name], Const):
-            env[name] = UNKNOWN
+    forgotten: dict[str, Value] = {
+        name: Unknown() for name in known if every or isinstance(env[name], Const)
+    }
+    env.update(forgotten)
+    return forgotten
 
 
 @lru_cache(maxsize=4096)

@@ -24,6 +24,7 @@ from shapecheck.static.units import Basis, Body, Giver, Segment, UnitKey
 from shapecheck.static.values import ObjectRef, Size, Value, telling
 
 if TYPE_CHECKING:
+    from shapecheck.static.paths import Exits
     from shapecheck.static.recall import Recalled
 
 MAX_DEPTH = 6  # calls that are followed, one inside the other
@@ -51,7 +52,10 @@ class State:
 
 @dataclass(eq=False, slots=True)
 class Frame:
-    """One activation of a function; `acting` is the model whose object is at work, if known."""
+    """One activation of a function; `acting` is the model whose object is at work, if known.
+
+    `seen` holds the names as the functions inside it see them, `shared` those that they bind anew.
+    """
 
     machine: Machine
     module: ModuleFacts
@@ -70,6 +74,14 @@ class Frame:
     )
 
     acting: Ownership | None = None
+    loops: list[Exits] = field(default_factory=list["Exits"])
+    seen: dict[str, Value] | None = None
+    shared: frozenset[str] = frozenset()
+
+    def show_names(self) -> None:
+        """Let the functions inside this one see its names as they are now."""
+        if self.seen is not None:
+            self.seen |= self.state.env
 
     @property
     def where(self) -> str:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from functools import lru_cache
 
 from shapecheck.static.assignments import assign, run_annotated, run_assign, run_augmented
 from shapecheck.static.compact import of_both
 from shapecheck.static.contexts import entered
 from shapecheck.static.contracts.keeping import keep_result
 from shapecheck.static.expressions import YIELDED, evaluate
-from shapecheck.static.guards import Guard
 from shapecheck.static.heap import join_heaps
 from shapecheck.static.index import FunctionFacts, FunctionNode, index_local_class
 from shapecheck.static.loops import bind_element, bind_turn, forget_constants, turns
 from shapecheck.static.machine import Frame, State
+from shapecheck.static.paths import Exits, join_names, join_states
 from shapecheck.static.shape_tests import equality_test, note_guarded_copy
-from shapecheck.static.unions import join, lift, union
+from shapecheck.static.unions import lift, union
 from shapecheck.static.values import (
     NONE,
     UNKNOWN,
@@ -29,6 +30,7 @@ from shapecheck.static.values import (
     Value,
     alternatives,
 )
+from shapecheck.static.walk import walk_statements
 
 
 def run_body(frame: Frame) -> Value:
@@ -39,12 +41,12 @@ def run_body(frame: Frame) -> Value:
     entry_guards = len(frame.guards)
     run_block(frame, function.node.body)
     exits = list(frame.returns)
-    if frame.state.alive:
-        result = NONE if frame.machine.budget > 0 else UNKNOWN
-        exits.append((result, tuple(frame.guards), frame.state.heap))
-    yielded = frame.state.env.get(YIELDED)
+    cut = frame.machine.budget <= 0
+    if frame.state.alive or cut:
+        exits.append((UNKNOWN if cut else NONE, tuple(frame.guards), frame.state.heap))
     if not exits:
         return UNKNOWN
+    yielded = None if cut else frame.state.env.get(YIELDED)
     heap = exits[0][2]
     for _, guards, other in exits[1:]:
         own = guards[entry_guards] if len(guards) > entry_guards else None
@@ -139,22 +141,55 @@ def narrow(state: State, test: ast.expr, *, sense: bool) -> None:
 def _loop(frame: Frame, node: ast.For | ast.AsyncFor | ast.While) -> None:
     whole = UNKNOWN if isinstance(node, ast.While) else evaluate(frame, node.iter)
     known = turns(whole)
+    exits = Exits()
+    frame.loops.append(exits)
     if known and isinstance(node, (ast.For, ast.AsyncFor)):
         for element in known:
             if frame.state.alive:
                 bind_turn(frame, node.target, element)
                 run_block(frame, node.body)
+                frame.state = exits.next_turn(frame.state)
+        frame.loops.pop()
         run_block(frame, node.orelse)
+        frame.state = exits.behind(frame.state)
         return
-    skipped = frame.state.copy()
-    forget_constants(frame, node)
+    before = frame.state.copy()
+    forgotten = forget_constants(frame, node)
     if isinstance(node, ast.While):
         evaluate(frame, node.test)
     else:
         bind_element(frame, node.target, whole)
     run_block(frame, node.body)
-    frame.state = join_states(frame.state, skipped, None)
-    run_block(frame, node.orelse)
+    frame.loops.pop()
+    frame.state = exits.next_turn(frame.state)
+    ended = frame.state.copy() if exits.breaks else frame.state
+    if _is_endless(node):
+        frame.state.alive = False
+    else:
+        frame.state = join_states(frame.state, before, None)
+        run_block(frame, node.orelse)
+    frame.state = exits.behind_any_turn(frame.state, before, ended, forgotten)
+
+
+def _is_endless(node: ast.For | ast.AsyncFor | ast.While) -> bool:
+    """Whether nothing but a `break` or a `return` leaves it."""
+    return (
+        isinstance(node, ast.While)
+        and isinstance(node.test, ast.Constant)
+        and bool(node.test.value)
+    )
+
+
+def _break(frame: Frame, node: ast.Break) -> None:
+    if frame.loops:
+        frame.loops[-1].breaks.append(State(frame.state.env, frame.state.heap))
+    frame.state.alive = False
+
+
+def _continue(frame: Frame, node: ast.Continue) -> None:
+    if frame.loops:
+        frame.loops[-1].continues.append(State(frame.state.env, frame.state.heap))
+    frame.state.alive = False
 
 
 def _with(frame: Frame, node: ast.With | ast.AsyncWith) -> None:
@@ -211,6 +246,7 @@ def _return(frame: Frame, node: ast.Return) -> None:
     value = NONE
     if node.value is not None:
         value = keep_result(frame, evaluate(frame, node.value), node.value)
+    frame.show_names()
     frame.returns.append((value, tuple(frame.guards), frame.state.heap))
     frame.state.alive = False
 
@@ -226,10 +262,19 @@ def _assert(frame: Frame, node: ast.Assert) -> None:
 
 def _function(frame: Frame, node: FunctionNode) -> None:
     facts = FunctionFacts(node.name, f"{frame.where}.{node.name}", node, frame.module)
-    scope = frame.state.env
-    if frame.scope:  # a function inside a function inside a function
-        scope = frame.scope | scope
-    frame.state.env[node.name] = FunctionValue(facts, None, scope)
+    if frame.seen is None:
+        frame.seen = dict(frame.scope or {})  # a function inside a function inside a function
+    frame.state.env[node.name] = FunctionValue(facts, None, frame.seen)
+    frame.shared |= _nonlocals(node)
+    frame.state.env.update(dict.fromkeys(frame.shared, UNKNOWN))
+    frame.show_names()
+
+
+@lru_cache(maxsize=4096)
+def _nonlocals(node: FunctionNode) -> frozenset[str]:
+    """The names around a function that it binds anew: nobody follows when."""
+    inside = walk_statements(node.body)
+    return frozenset(name for one in inside if isinstance(one, ast.Nonlocal) for name in one.names)
 
 
 def _class(frame: Frame, node: ast.ClassDef) -> None:
@@ -240,7 +285,7 @@ def _class(frame: Frame, node: ast.ClassDef) -> None:
     around = {**(frame.scope or {}), **frame.state.env}
     known = machine.scopes.setdefault(cls, around)
     if known is not around:
-        machine.scopes[cls] = _join_env(known, around, None)
+        machine.scopes[cls] = join_names(known, around, None)
     for method in cls.methods.values():
         machine.run_root(machine, method, cls)
 
@@ -249,33 +294,6 @@ def _delete(frame: Frame, node: ast.Delete) -> None:
     for target in node.targets:
         if isinstance(target, ast.Name):
             frame.state.env.pop(target.id, None)
-
-
-def join_states(left: State, right: State, guard: Guard | None) -> State:
-    """The state after two paths meet again; a path that ended does not count."""
-    if not left.alive:
-        return right
-    if not right.alive:
-        return left
-    return State(_join_env(left.env, right.env, guard), join_heaps(left.heap, right.heap, guard))
-
-
-def _join_env(
-    left: dict[str, Value], right: dict[str, Value], guard: Guard | None
-) -> dict[str, Value]:
-    if left is right:
-        return left
-    result = dict(left)
-    for name, value in right.items():
-        mine = left.get(name)
-        if mine is None:
-            result[name] = join(UNKNOWN, value, guard)
-        elif mine is not value:
-            result[name] = join(mine, value, guard)
-    if len(result) > len(right):
-        for name in left.keys() - right.keys():
-            result[name] = join(left[name], UNKNOWN, guard)
-    return result
 
 
 _HANDLERS: dict[type[ast.stmt], Callable[..., None]] = of_both(
@@ -302,3 +320,5 @@ _HANDLERS: dict[type[ast.stmt], Callable[..., None]] = of_both(
         ast.Delete: _delete,
     }
 )
+_HANDLERS[ast.Break] = _break  # there is nothing in them to make compact
+_HANDLERS[ast.Continue] = _continue
