@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 
 from shapecheck.static.arms import name_arms
+from shapecheck.static.changes import change, holds_items
 from shapecheck.static.expressions import evaluate
+from shapecheck.static.lists import with_item
 from shapecheck.static.machine import Frame
 from shapecheck.static.mappings import with_entry
 from shapecheck.static.named import count_by_name
@@ -19,6 +22,7 @@ from shapecheck.static.values import (
     UNKNOWN,
     Alternative,
     Mapping,
+    Plain,
     Sequence,
     Shape,
     Unknown,
@@ -46,23 +50,27 @@ def run_annotated(frame: Frame, node: ast.AnnAssign) -> None:
 
 
 def run_augmented(frame: Frame, node: ast.AugAssign) -> None:
-    """`a += value`."""
-    value = evaluate(frame, node.value)
+    """`a += value`; what is put in a part of a tensor meets the part."""
     target = node.target
-    if isinstance(target, (ast.Name, ast.Attribute)):
-        load = ast.copy_location(_loaded(target), target)
-        result = evaluate(
-            frame, ast.copy_location(ast.BinOp(load, node.op, node.value), node.value)
-        )
+    result = evaluate(frame, _sum_of(node))
+    if not isinstance(target, ast.Subscript) or holds_items(evaluate(frame, target.value)):
         assign(frame, target, result, node.value)
-    elif isinstance(value, Unknown):
-        evaluate(frame, target.value)
 
 
-def _loaded(target: ast.Name | ast.Attribute) -> ast.expr:
+@lru_cache(maxsize=4096)  # what is called in it is told apart by the identity of its nodes
+def _sum_of(node: ast.AugAssign) -> ast.expr:
+    return ast.copy_location(ast.BinOp(_loaded(node.target), node.op, node.value), node.value)
+
+
+@lru_cache(maxsize=4096)
+def _loaded(target: ast.Name | ast.Attribute | ast.Subscript) -> ast.expr:
     if isinstance(target, ast.Name):
-        return ast.Name(target.id, ast.Load())
-    return ast.Attribute(target.value, target.attr, ast.Load())
+        loaded: ast.expr = ast.Name(target.id, ast.Load())
+    elif isinstance(target, ast.Attribute):
+        loaded = ast.Attribute(target.value, target.attr, ast.Load())
+    else:
+        loaded = ast.Subscript(target.value, target.slice, ast.Load())
+    return ast.copy_location(loaded, target)
 
 
 def assign(frame: Frame, target: ast.expr, value: Value, source: ast.expr) -> None:
@@ -81,18 +89,28 @@ def assign(frame: Frame, target: ast.expr, value: Value, source: ast.expr) -> No
         assign(frame, target.value, UNKNOWN, source)
     elif isinstance(target, ast.Subscript):
         held = evaluate(frame, target.value)
-        if any(isinstance(one, Mapping) for one in plain_values(held)):
-            key = evaluate(frame, target.slice)
-            assign(frame, target.value, lift(lambda one: with_entry(one, key, value), held), source)
+        if holds_items(held):
+            _put_in(frame, target, held, value, source)
             return
-        into = evaluate(frame, ast.copy_location(_read_of(target), target))
-        for one in plain_values(into):
+        for one in plain_values(evaluate(frame, _loaded(target))):
             for other in plain_values(value):
                 fill(frame, one, other, target.value, source, source)
 
 
-def _read_of(target: ast.Subscript) -> ast.expr:
-    return ast.Subscript(target.value, target.slice, ast.Load())
+def _put_in(
+    frame: Frame, target: ast.Subscript, held: Value, value: Value, source: ast.expr
+) -> None:
+    """`held[key] = value`: an entry of a dict, an item of a list."""
+    key = UNKNOWN if isinstance(target.slice, ast.Slice) else evaluate(frame, target.slice)
+
+    def put(one: Plain) -> Value:
+        return (
+            with_entry(one, key, value) if isinstance(one, Mapping) else with_item(one, key, value)
+        )
+
+    change(frame, target.value, held, put, source)
+    if isinstance(target.value, ast.Subscript):
+        assign(frame, target.value, lift(put, held), source)
 
 
 def _unpack(frame: Frame, targets: list[ast.expr], value: Value, source: ast.expr) -> None:

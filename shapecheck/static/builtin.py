@@ -12,7 +12,7 @@ from shapecheck.static.guards import last_name
 from shapecheck.static.lists import any_item
 from shapecheck.static.loops import enumerated, zipped
 from shapecheck.static.machine import Frame
-from shapecheck.static.stores import store_attribute
+from shapecheck.static.stores import forget_fields, store_attribute
 from shapecheck.static.unions import join, lift
 from shapecheck.static.values import (
     NONE,
@@ -80,6 +80,8 @@ def _setattr(frame: Frame, arguments: Arguments, node: ast.Call) -> Value:
     holder, attribute, value = arguments
     if isinstance(attribute, Const) and isinstance(attribute.value, str):
         store_attribute(frame, holder, attribute.value, value, node)
+    else:
+        forget_fields(frame, holder)
     return NONE
 
 

@@ -12,7 +12,7 @@ from shapecheck.static.heap import Heap, join_heaps
 from shapecheck.static.kernel_pairs import note_pairs
 from shapecheck.static.lists import CHANGES, grow_list
 from shapecheck.static.machine import Frame
-from shapecheck.static.mappings import call_mapping
+from shapecheck.static.mappings import DICT_CHANGES, call_mapping, change_mapping
 from shapecheck.static.named import size_of_entry
 from shapecheck.static.objects import construct, replaced
 from shapecheck.static.operators.apply import apply
@@ -104,6 +104,8 @@ def evaluate_call(frame: Frame, node: ast.Call) -> Value:
     if method.attr in CHANGES and grow_list(frame, node, method, given):
         return UNKNOWN
     made = _call_any(frame, callee, given, keywords, node, complete=complete)
+    if method.attr in DICT_CHANGES:
+        change_mapping(frame, node, method, given, keywords)
     return read_getter(frame, node, method, made) if method.attr.startswith(GET) else made
 
 
@@ -152,6 +154,9 @@ def _call_each(
         after = frame.state.heap
         heap = after if heap is None else join_heaps(heap, after, None)
     frame.state.heap = heap if heap is not None else start
+    results += [
+        Alternative(UNKNOWN, choice.guards) for choice in callee.alternatives[_MAX_RECEIVERS:]
+    ]
     return union(results)
 
 
@@ -165,12 +170,13 @@ def _call(
     complete: bool,
 ) -> Value:
     if isinstance(callee, External):
-        made = _external(frame, callee, arguments, keywords, node)
+        made = _external(frame, callee, arguments, keywords, node, complete=complete)
         # Behind a star whose length is not known there may be more axes.
         return made if complete else lift(_of_unknown_shape, made)
     if isinstance(callee, FunctionValue):
+        function, receiver, scope = callee.function, callee.receiver, callee.scope
         return call_function(
-            frame, callee.function, callee.receiver, arguments, keywords, node, scope=callee.scope
+            frame, function, receiver, arguments, keywords, node, scope=scope, complete=complete
         )
     if isinstance(callee, ClassValue):
         return construct(frame, callee.cls, arguments, keywords, node, complete=complete)
@@ -179,7 +185,7 @@ def _call(
         named = dict(callee.keywords) | keywords
         return _call_any(frame, callee.callee, given, named, node, complete=complete)
     if isinstance(callee, Instance):
-        return _call_instance(frame, callee, arguments, keywords, node)
+        return _call_instance(frame, callee, arguments, keywords, node, complete=complete)
     if isinstance(callee, Layer):
         inputs = arguments[:1] or tuple(keywords.values())[:1] or (UNKNOWN,)
         return combine(
@@ -197,14 +203,22 @@ def _of_unknown_shape(made: Plain) -> Value:
 
 
 def _call_instance(
-    frame: Frame, callee: Instance, arguments: Arguments, keywords: Keywords, node: ast.Call
+    frame: Frame,
+    callee: Instance,
+    arguments: Arguments,
+    keywords: Keywords,
+    node: ast.Call,
+    *,
+    complete: bool,
 ) -> Value:
     cls = callee.ref.cls
     if cls is not None:
         for name in ("__call__", "forward"):
             method = frame.machine.project.method(cls, name)
             if method is not None:
-                made = call_function(frame, method, callee, arguments, keywords, node)
+                made = call_function(
+                    frame, method, callee, arguments, keywords, node, complete=complete
+                )
                 return _owned_output(made, callee.ref.owned)
     return Unknown(callee.ref.owned) if callee.ref.owned else UNKNOWN
 
@@ -223,11 +237,17 @@ def _super(frame: Frame, node: ast.Call) -> Value:
 
 
 def _external(
-    frame: Frame, callee: External, arguments: Arguments, keywords: Keywords, node: ast.Call
+    frame: Frame,
+    callee: External,
+    arguments: Arguments,
+    keywords: Keywords,
+    node: ast.Call,
+    *,
+    complete: bool,
 ) -> Value:
     name = callee.name
     if name.startswith("super."):
-        return _call_super(frame, callee, name[6:], arguments, keywords, node)
+        return _call_super(frame, callee, name[6:], arguments, keywords, node, complete=complete)
     if name.startswith("builtins."):
         return call_builtin(frame, name[9:], arguments, keywords, node)
     if name in _SAME and arguments:
@@ -273,6 +293,8 @@ def _call_super(
     arguments: Arguments,
     keywords: Keywords,
     node: ast.Call,
+    *,
+    complete: bool,
 ) -> Value:
     receiver = callee.receiver
     if not isinstance(receiver, Instance) or receiver.ref.cls is None or frame.cls is None:
@@ -281,5 +303,8 @@ def _call_super(
     start = order.index(frame.cls) + 1 if frame.cls in order else 0
     for cls in order[start:]:
         if name in cls.methods:
-            return call_function(frame, cls.methods[name], receiver, arguments, keywords, node)
+            method = cls.methods[name]
+            return call_function(
+                frame, method, receiver, arguments, keywords, node, complete=complete
+            )
     return UNKNOWN

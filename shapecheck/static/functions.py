@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable
 
 from shapecheck.diagnostics.model import Span
+from shapecheck.static.changes import forget_changed, handed_over
 from shapecheck.static.contracts.keeping import (
     keep_parameter,
     promised_parameter,
@@ -21,6 +22,7 @@ from shapecheck.static.owners import converts_to, is_model_call
 from shapecheck.static.project import annotation_head
 from shapecheck.static.symbols import Ownership, Step, owners_of
 from shapecheck.static.trails import has_trail, with_step
+from shapecheck.static.unfollowed import forget_stores
 from shapecheck.static.unions import lift
 from shapecheck.static.units import Birth
 from shapecheck.static.values import (
@@ -57,8 +59,12 @@ def call_function(
     node: ast.expr,
     *,
     scope: dict[str, Value] | None = None,
+    complete: bool = True,
 ) -> Value:
-    """The result of interpreting a function of the project with these arguments."""
+    """The result of interpreting a function of the project with these arguments.
+
+    Where they are not `complete`, a star among them may give any other parameter something.
+    """
     machine = frame.machine
     too_deep = frame.depth >= MAX_DEPTH
     machine.cuts += too_deep
@@ -68,9 +74,12 @@ def call_function(
         or machine.budget <= 0
         or (_output_owner(function, receiver) and not _is_open(frame, function, receiver))
     ):
+        if too_deep or machine.budget <= 0 or function in frame.stack:
+            given = () if receiver is None else (receiver,)
+            forget_stores(frame, function, (*given, *arguments, *keywords.values()))
         promised = promised_result(frame, function)
         return _not_followed(function, receiver) if promised is None else promised
-    env = bind(frame, function, receiver, arguments, keywords, node)
+    env = bind(frame, function, receiver, arguments, keywords, node, complete=complete)
     frame.show_names()
     key = None if scope is not None else _summary_key(function, receiver, env)
     if key is not None and key in machine.summaries:
@@ -94,20 +103,25 @@ def call_function(
         (*frame.calls, id(node)),
         list(frame.guards),
         acting=_owner_at_work(receiver) or frame.acting,
+        handed=handed_over((*env.values(), *(scope or {}).values())),
     )
     if key is None:
         machine.basis.add(function.body)
-        result = machine.run_call(inner)
+        result, whole = machine.run_call(inner)
         frame.state.heap = inner.state.heap
+        if not whole:
+            forget_stores(frame, function, env.values())
+        forget_changed(frame, inner.changed)
         return _returned(frame, function, result, node)
     before, cuts, left = frame.state.heap.log, machine.cuts, machine.budget
     giver, machine.giver = machine.giver, Birth()
     with machine.resting_on(function.body) as basis:
-        result = machine.run_call(inner)
+        result, _ = machine.run_call(inner)
     machine.giver.basis = basis[0]
     machine.giver = giver
     frame.state.heap = inner.state.heap
-    if frame.state.heap.log is before and machine.cuts == cuts:
+    forget_changed(frame, inner.changed)
+    if frame.state.heap.log is before and machine.cuts == cuts and not inner.changed:
         machine.summaries[key] = result, basis[0], left - machine.budget
     return _returned(frame, function, result, node)
 
@@ -214,6 +228,8 @@ def bind(
     arguments: Arguments,
     keywords: Keywords,
     node: ast.expr,
+    *,
+    complete: bool = True,
 ) -> dict[str, Value]:
     """The local names at the start of a call."""
     spec = function.node.args
@@ -232,9 +248,11 @@ def bind(
             value = arguments[index]
         elif name in keywords:
             value = keywords[name]
-        else:
+        elif complete:
             env[name] = _default(spec, index + skip)
             continue
+        else:
+            value = UNKNOWN
         promise = promises.of_parameter(function, name)
         if promise is not None or _has_sizes(value):
             place = argument_node(node, name, index if positional else 1 << 30)
@@ -247,7 +265,7 @@ def bind(
     if spec.kwarg:
         named = {one.arg for one in parameters}
         rest = {name: value for name, value in keywords.items() if name not in named}
-        env[spec.kwarg.arg] = Mapping(tuple(rest.values()), tuple(rest))
+        env[spec.kwarg.arg] = Mapping(tuple(rest.values()), tuple(rest) if complete else None)
     return env
 
 

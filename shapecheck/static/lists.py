@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import ast
 
+from shapecheck.static.changes import change
 from shapecheck.static.extent import manageable
 from shapecheck.static.machine import Frame
-from shapecheck.static.stores import store_attribute
-from shapecheck.static.unions import lift, union
+from shapecheck.static.unions import union
 from shapecheck.static.values import (
     MAX_ALTERNATIVES,
     UNKNOWN,
     Alternative,
+    Const,
     Items,
     Plain,
     Sequence,
@@ -36,13 +37,24 @@ def grow_list(
     if not any(isinstance(one.value, (Sequence, Items)) for one in alternatives(before)):
         return False
     put = () if name in _MOVES else _put(arguments[-1] if arguments else UNKNOWN, name)
-    after = lift(lambda one: _grown(one, put), before)
-    if isinstance(function.value, ast.Name):
-        frame.state.env[function.value.id] = after
-    else:
-        holder = frame.machine.evaluate(frame, function.value.value)
-        store_attribute(frame, holder, function.value.attr, after, node)
+
+    def changed(plain: Plain) -> Value:
+        if name == "clear" and isinstance(plain, (Sequence, Items)):
+            return Sequence(())
+        return _grown(plain, put)
+
+    change(frame, function.value, before, changed, node)
     return True
+
+
+def with_item(plain: Plain, index: Value, value: Value) -> Value:
+    """The list after `plain[index] = value`; where the index is not known it is any of them."""
+    if isinstance(plain, Sequence) and isinstance(index, Const) and isinstance(index.value, int):
+        items = list(plain.items)
+        if -len(items) <= index.value < len(items):
+            items[index.value] = value
+            return manageable(Sequence(tuple(items)))
+    return _grown(plain, (value,))
 
 
 def _put(given: Value, name: str) -> tuple[Value, ...]:

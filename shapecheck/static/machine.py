@@ -55,6 +55,7 @@ class Frame:
     """One activation of a function; `acting` is the model whose object is at work, if known.
 
     `seen` holds the names as the functions inside it see them, `shared` those that they bind anew.
+    `handed` are the lists and dicts that it was given, `changed` those of them that it changed.
     """
 
     machine: Machine
@@ -77,6 +78,8 @@ class Frame:
     loops: list[Exits] = field(default_factory=list["Exits"])
     seen: dict[str, Value] | None = None
     shared: frozenset[str] = frozenset()
+    handed: list[Value] = field(default_factory=list["Value"])
+    changed: list[Value] = field(default_factory=list["Value"])
 
     def show_names(self) -> None:
         """Let the functions inside this one see its names as they are now."""
@@ -158,12 +161,13 @@ class Machine:
     cuts: int = 0
     promises: Promises = field(default_factory=Promises)
 
-    def run_call(self, frame: Frame) -> Value:
-        """Interpret the body of a call within its part of the budget."""
+    def run_call(self, frame: Frame) -> tuple[Value, bool]:
+        """What the body of a call returns within its part of the budget, and whether it ended."""
         left, self.budget = self.budget, self.allowed(frame.state.env)
         given = self.budget
         try:
-            return self.run_body(frame)
+            result = self.run_body(frame)
+            return result, self.budget > 0
         finally:
             self.cuts += self.budget <= 0
             self.budget = left - given + max(self.budget, 0)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+
+from shapecheck.static.changes import change
 from shapecheck.static.extent import manageable
 from shapecheck.static.loops import entries_of
+from shapecheck.static.machine import Frame
 from shapecheck.static.unions import union
 from shapecheck.static.values import (
+    NONE,
     UNKNOWN,
     Alternative,
     Const,
@@ -21,6 +26,7 @@ from shapecheck.static.values import (
 )
 
 MAX_ENTRIES = 16
+DICT_CHANGES = frozenset(("update", "pop", "popitem", "setdefault", "clear"))
 _VIEWS = ("items", "keys", "values")
 
 
@@ -46,6 +52,57 @@ def call_mapping(mapping: Mapping, method: str, arguments: tuple[Value, ...]) ->
             return arguments[1] if len(arguments) > 1 else UNKNOWN
         return looked_up(mapping, key)
     return mapping if method == "copy" else UNKNOWN
+
+
+def change_mapping(
+    frame: Frame,
+    node: ast.Call,
+    function: ast.Attribute,
+    arguments: tuple[Value, ...],
+    keywords: dict[str, Value],
+) -> None:
+    """Where one of `DICT_CHANGES` is called on a dict, it is what it is from here on."""
+    if not isinstance(function.value, (ast.Name, ast.Attribute)):
+        return
+    before = frame.machine.evaluate(frame, function.value)
+    if not any(isinstance(one, Mapping) for one in plain_values(before)):
+        return
+
+    def changed(plain: Plain) -> Value:
+        if not isinstance(plain, Mapping):
+            return plain
+        return _changed(plain, function.attr, arguments, keywords)
+
+    change(frame, function.value, before, changed, node)
+
+
+def _changed(
+    mapping: Mapping, method: str, arguments: tuple[Value, ...], keywords: dict[str, Value]
+) -> Value:
+    items, key = mapping.items(), arguments[0] if arguments else UNKNOWN
+    if method == "clear":
+        return Mapping((), ())
+    if method == "update":
+        given = key.items() if isinstance(key, Mapping) else None if arguments else {}
+        if given is None:
+            return UNKNOWN
+        made: Value = mapping
+        for name, value in (given | keywords).items():
+            made = with_entry(made, Const(name), value) if isinstance(made, Mapping) else UNKNOWN
+        return made
+    if method == "setdefault" and items is not None and isinstance(key, Const):
+        value = arguments[1] if len(arguments) > 1 else NONE
+        return mapping if key.value in items else with_entry(mapping, key, value)
+    return without(mapping, key) if method == "pop" else UNKNOWN
+
+
+def without(plain: Plain, key: Value) -> Value:
+    """The dict or list after `del plain[key]`."""
+    items = plain.items() if isinstance(plain, Mapping) else None
+    if items is None or not isinstance(key, Const):
+        return UNKNOWN
+    items.pop(key.value, None)
+    return Mapping(tuple(items.values()), tuple(items))
 
 
 def with_entry(plain: Plain, key: Value, value: Value) -> Value:

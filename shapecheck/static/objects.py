@@ -32,7 +32,8 @@ def construct(
     ref = frame.machine.allocate(frame, cls, owned or frame.machine.class_owner(cls), node)
     made = Instance(ref)
     if init is not None:
-        postpone(frame, init, made, bind(frame, init, made, arguments, keywords, node))
+        env = bind(frame, init, made, arguments, keywords, node, complete=complete)
+        postpone(frame, init, made, env)
         if ref.pending is not None and frame.machine.promises.shapes(project, cls):
             ref.pending()
         return made
@@ -49,6 +50,9 @@ def construct(
             value = passed(frame, f"{cls.name}({name}=)", value, place, node)
         if value != UNKNOWN:
             store_attribute(frame, made, name, value, place)
+    after = project.method(cls, "__post_init__")
+    if after is not None and any(one.is_dataclass for one in project.mro(cls)):
+        frame.machine.call(frame, after, made, (), {}, node)
     return made
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from shapecheck.static.assignments import assign, run_annotated, run_assign, run_augmented
+from shapecheck.static.changes import change, holds_items
 from shapecheck.static.compact import of_both
 from shapecheck.static.contexts import entered
 from shapecheck.static.contracts.keeping import keep_result
@@ -15,6 +16,7 @@ from shapecheck.static.heap import join_heaps
 from shapecheck.static.index import FunctionFacts, FunctionNode, index_local_class
 from shapecheck.static.loops import bind_element, bind_turn, forget_constants, turns
 from shapecheck.static.machine import Frame, State
+from shapecheck.static.mappings import without
 from shapecheck.static.paths import Exits, join_names, join_states
 from shapecheck.static.shape_tests import equality_test, note_guarded_copy
 from shapecheck.static.unions import lift, union
@@ -25,12 +27,15 @@ from shapecheck.static.values import (
     ClassValue,
     Const,
     FunctionValue,
+    Instance,
     Items,
+    Sequence,
     Union,
     Value,
     alternatives,
+    plain_values,
 )
-from shapecheck.static.walk import walk_statements
+from shapecheck.static.walk import walk, walk_statements
 
 
 def run_body(frame: Frame) -> Value:
@@ -166,7 +171,8 @@ def _loop(frame: Frame, node: ast.For | ast.AsyncFor | ast.While) -> None:
     if _is_endless(node):
         frame.state.alive = False
     else:
-        frame.state = join_states(frame.state, before, None)
+        if not (isinstance(whole, Sequence) and whole.items):
+            frame.state = join_states(frame.state, before, None)
         run_block(frame, node.orelse)
     frame.state = exits.behind_any_turn(frame.state, before, ended, forgotten)
 
@@ -237,9 +243,18 @@ def _match(frame: Frame, node: ast.Match) -> None:
         result.alive = False  # one of the cases is taken
     for case in node.cases:
         frame.state = before.copy()
+        frame.state.env.update(dict.fromkeys(_bound_by(case.pattern), UNKNOWN))
+        if case.guard is not None:
+            evaluate(frame, case.guard)
         run_block(frame, case.body)
         result = join_states(result, frame.state, None)
     frame.state = result
+
+
+def _bound_by(pattern: ast.pattern) -> list[str]:
+    """The names that a pattern binds."""
+    names = [getattr(one, name, None) for one in walk(pattern) for name in ("name", "rest")]
+    return [name for name in names if name is not None]
 
 
 def _return(frame: Frame, node: ast.Return) -> None:
@@ -294,6 +309,15 @@ def _delete(frame: Frame, node: ast.Delete) -> None:
     for target in node.targets:
         if isinstance(target, ast.Name):
             frame.state.env.pop(target.id, None)
+        elif isinstance(target, ast.Attribute):
+            for plain in plain_values(evaluate(frame, target.value)):
+                if isinstance(plain, Instance):
+                    frame.state.heap.put((plain.ref, target.attr), UNKNOWN)
+        elif isinstance(target, ast.Subscript):
+            held = evaluate(frame, target.value)
+            key = evaluate(frame, target.slice)
+            if holds_items(held):
+                change(frame, target.value, held, lambda one, at=key: without(one, at), target)
 
 
 _HANDLERS: dict[type[ast.stmt], Callable[..., None]] = of_both(

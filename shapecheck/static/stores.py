@@ -12,7 +12,7 @@ from shapecheck.static.project import annotation_head
 from shapecheck.static.symbols import Step
 from shapecheck.static.trails import has_trail, with_step
 from shapecheck.static.unions import join
-from shapecheck.static.values import Instance, ObjectRef, Tensor, Value, plain_values
+from shapecheck.static.values import UNKNOWN, Instance, ObjectRef, Tensor, Value, plain_values
 
 _CONSTRUCTORS = ("__init__", "__post_init__")
 
@@ -54,6 +54,15 @@ def store_attribute(
         frame.state.heap.put(key, join(old, stored) if weak and old is not None else stored)
         if not ref.entry:
             frame.machine.settle(key, stored)
+
+
+def forget_fields(frame: Frame, base: Value) -> None:
+    """Any field of `base` was stored on this path: what it held is not known any more."""
+    heap = frame.state.heap
+    for plain in plain_values(base):
+        if isinstance(plain, Instance):
+            for key in [key for key in heap.values if key[0] is plain.ref]:
+                heap.put(key, UNKNOWN)
 
 
 def _is_initial(frame: Frame, ref: ObjectRef) -> bool:
