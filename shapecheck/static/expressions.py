@@ -103,15 +103,17 @@ def _attribute(frame: Frame, node: ast.Attribute) -> Value:
 
 def _conditional(frame: Frame, node: ast.IfExp) -> Value:
     test = evaluate(frame, node.test)
-    note_arms(frame, node)
     if _is_bool(test):
-        return evaluate(frame, node.body if test.value else node.orelse)
+        value = evaluate(frame, node.body if test.value else node.orelse)
+        note_arms(frame, node)
+        return value
     guard = frame.guard(node.test, True)
     frame.guards.append(guard)
     then = evaluate(frame, node.body)
     frame.guards[-1] = frame.guard(node.test, False)
     other = evaluate(frame, node.orelse)
     frame.guards.pop()
+    note_arms(frame, node)
     preferred = _declared_equal(node, then, other)
     return preferred if preferred is not None else join(then, other, guard)
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
 
-from shapecheck.diagnostics.model import Span
 from shapecheck.static.changes import forget_changed, handed_over
 from shapecheck.static.contracts.keeping import (
     keep_parameter,
@@ -20,6 +18,7 @@ from shapecheck.static.machine import MAX_DEPTH, Frame, State
 from shapecheck.static.named import count_by_name, name_owner
 from shapecheck.static.owners import converts_to, is_model_call
 from shapecheck.static.project import annotation_head
+from shapecheck.static.summaries import Summary, holds_object, recalled, summary_key
 from shapecheck.static.symbols import Ownership, Step, owners_of
 from shapecheck.static.trails import has_trail, with_step
 from shapecheck.static.unfollowed import forget_stores
@@ -32,12 +31,10 @@ from shapecheck.static.values import (
     Axis,
     ClassValue,
     Const,
-    FunctionValue,
     Instance,
     Mapping,
     ObjectRef,
     Plain,
-    Sequence,
     Size,
     Tensor,
     Union,
@@ -77,19 +74,21 @@ def call_function(
         if too_deep or machine.budget <= 0 or function in frame.stack:
             given = () if receiver is None else (receiver,)
             forget_stores(frame, function, (*given, *arguments, *keywords.values()))
+        if function in frame.stack:
+            machine.reach.outermost = min(machine.reach.outermost, frame.stack.index(function))
         promised = promised_result(frame, function)
         return _not_followed(function, receiver) if promised is None else promised
     env = bind(frame, function, receiver, arguments, keywords, node, complete=complete)
     frame.show_names()
-    key = None if scope is not None else _summary_key(function, receiver, env)
-    if key is not None and key in machine.summaries:
-        known, basis, cost = machine.summaries[key]
-        machine.basis.add(basis)
+    key = None if scope is not None else summary_key(function, receiver, env)
+    known = recalled(frame, key)
+    if known is not None:
         # It is as dear as it was, so that no result hangs on who called it first.
         allowed = machine.allowed(env)
-        machine.budget -= min(cost, allowed)
-        machine.cuts += cost >= allowed
-        return _returned(frame, function, known if cost < allowed else UNKNOWN, node)
+        machine.budget -= min(known.cost, allowed)
+        machine.cuts += known.cost >= allowed
+        result = known.result if known.cost < allowed else UNKNOWN
+        return _returned(frame, function, result, node)
     inner = Frame(
         machine,
         function.module,
@@ -106,6 +105,7 @@ def call_function(
         handed=handed_over((*env.values(), *(scope or {}).values())),
     )
     if key is None:
+        machine.reach.add(inner.depth, (function,))
         machine.basis.add(function.body)
         result, whole = machine.run_call(inner)
         frame.state.heap = inner.state.heap
@@ -115,14 +115,24 @@ def call_function(
         return _returned(frame, function, result, node)
     before, cuts, left = frame.state.heap.log, machine.cuts, machine.budget
     giver, machine.giver = machine.giver, Birth()
-    with machine.resting_on(function.body) as basis:
+    with machine.resting_on(function.body) as basis, machine.apart() as reach:
+        reach.add(inner.depth, (function,))
         result, _ = machine.run_call(inner)
     machine.giver.basis = basis[0]
     machine.giver = giver
     frame.state.heap = inner.state.heap
     forget_changed(frame, inner.changed)
-    if frame.state.heap.log is before and machine.cuts == cuts and not inner.changed:
-        machine.summaries[key] = result, basis[0], left - machine.budget
+    stores = frame.state.heap.log is not before or inner.changed
+    whole = machine.cuts == cuts and reach.outermost >= len(frame.stack)
+    if whole and not stores and not holds_object(result):
+        machine.summaries[key] = Summary(
+            result=result,
+            basis=basis[0],
+            cost=left - machine.budget,
+            height=reach.depth - frame.depth,
+            followed=frozenset(reach.followed),
+            witness=machine.unit if reach.sees else None,
+        )
     return _returned(frame, function, result, node)
 
 
@@ -148,43 +158,6 @@ def _converted(plain: Plain, owner: str) -> Plain:
 
     dims = None if plain.dims is None else tuple(kept(axis) for axis in plain.dims)
     return Tensor(dims, kept(plain.last), plain.dtype)
-
-
-def _summary_key(
-    function: FunctionFacts, receiver: Value | None, env: dict[str, Value]
-) -> tuple[object, ...] | None:
-    """What decides the result of a function that reads no object, and where it comes from.
-
-    None when it may read one.
-    """
-    if isinstance(receiver, Instance):
-        return None
-    values = tuple(env.values())
-    if any(_holds_object(value) for value in values):
-        return None
-    return (function, *values, *(one for value in values for one in _origins(value)))
-
-
-def _origins(value: Value) -> Iterable[Span]:
-    """Where the sizes of either model were read: the result has their way so far."""
-    for plain in plain_values(value):
-        if isinstance(plain, Size):
-            axes: tuple[Axis, ...] = (plain,)
-        elif isinstance(plain, Tensor):
-            axes = plain.dims or (plain.last,)
-        else:
-            continue
-        for axis in axes:
-            if axis is not None and axis.trail and owners_of(axis.poly) - {""}:
-                yield axis.trail[0].span
-
-
-def _holds_object(value: Value) -> bool:
-    if isinstance(value, Union):
-        return any(_holds_object(choice.value) for choice in value.alternatives)
-    if isinstance(value, Sequence):
-        return any(_holds_object(item) for item in value.items)
-    return isinstance(value, (Instance, FunctionValue, Mapping))
 
 
 def _owner_at_work(receiver: Value | None) -> Ownership | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -26,6 +26,7 @@ from shapecheck.static.values import ObjectRef, Size, Value, telling
 if TYPE_CHECKING:
     from shapecheck.static.paths import Exits
     from shapecheck.static.recall import Recalled
+    from shapecheck.static.summaries import Summary
 
 MAX_DEPTH = 6  # calls that are followed, one inside the other
 ROOT_BUDGET = 8_000  # statements
@@ -102,6 +103,25 @@ class Frame:
 
 
 @dataclass(eq=False, slots=True)
+class Reach:
+    """How far the calls of a stretch went: how deep, through which functions.
+
+    `outermost` is the place in the stack of the outermost function that was not entered again,
+    `sees` whether anything was noted.
+    """
+
+    depth: int = 0
+    followed: set[FunctionFacts] = field(default_factory=set[FunctionFacts])
+    outermost: int = MAX_DEPTH + 1
+    sees: bool = False
+
+    def add(self, depth: int, followed: Iterable[FunctionFacts]) -> None:
+        """These functions were followed as well, so deep."""
+        self.depth = max(self.depth, depth)
+        self.followed.update(followed)
+
+
+@dataclass(eq=False, slots=True)
 class Machine:
     """What every frame shares.
 
@@ -109,8 +129,7 @@ class Machine:
     those of every unit, as bytes up to `closed`. `sites` are the objects that this unit made,
     `giver` is at work, `renewed` the fields that a giver of an earlier run gives something else.
     `recalled` is what an earlier run left, and `known` the units that it spares this one. `cuts`
-    counts the calls that were not followed to their end, `summaries` holds results of calls with
-    what they cost.
+    counts the calls that were not followed to their end, `summaries` holds results of calls.
     """
 
     project: Project
@@ -128,9 +147,10 @@ class Machine:
     sites: dict[tuple[object, ...], ObjectRef] = field(
         default_factory=dict[tuple[object, ...], ObjectRef]
     )
-    summaries: dict[tuple[object, ...], tuple[Value, Basis, int]] = field(
-        default_factory=dict[tuple[object, ...], tuple[Value, "Basis", int]]
+    summaries: dict[tuple[object, ...], Summary] = field(
+        default_factory=dict[tuple[object, ...], "Summary"]
     )
+    reach: Reach = field(default_factory=Reach)
     facts: Facts = field(default_factory=Facts)
     unit: UnitKey = ("", "", "")
     vague: set[tuple[Span, Calls]] = field(default_factory=set[tuple[Span, Calls]])
@@ -152,6 +172,9 @@ class Machine:
     )
     scopes: dict[ClassFacts, dict[str, Value]] = field(
         default_factory=dict[ClassFacts, dict[str, Value]]
+    )
+    stored_by: dict[tuple[ClassFacts | None, str], frozenset[str]] = field(
+        default_factory=dict[tuple["ClassFacts | None", str], frozenset[str]]
     )
     giver: Giver = ("", "", "")
     renewed: set[tuple[ObjectRef, str]] = field(default_factory=set[tuple["ObjectRef", str]])
@@ -220,6 +243,26 @@ class Machine:
             self.unit = outer
             if unit != outer:
                 self.facts = self.segment(outer)
+
+    @contextmanager
+    def apart(self) -> Generator[Reach]:
+        """How far what runs in the context goes, and whether anything is noted in it."""
+        reach, facts = self.reach, self.facts
+        self.reach = inner = Reach()
+        first = len(self.segments)
+        self.facts = self.segment(self.unit)
+        try:
+            yield inner
+        finally:
+            inner.sees = any(self.segments[first:])
+            if inner.sees:
+                self.facts = self.segment(self.unit)
+            else:
+                del self.segments[first:]
+                self.facts = facts
+            self.reach = reach
+            reach.add(inner.depth, inner.followed)
+            reach.outermost = min(reach.outermost, inner.outermost)
 
     def segment(self, unit: UnitKey) -> Facts:
         """A place for what this unit sees from here on."""
@@ -307,6 +350,15 @@ class Machine:
             return None
         value = self.cell(self.self_ref(cls), attribute)
         return value if isinstance(value, Size) and units_of(value.poly) is not None else None
+
+    def storing(self, cls: ClassFacts | None, attribute: str) -> frozenset[str]:
+        """The names of the methods that store a field of objects of a class."""
+        key = cls, attribute
+        if key not in self.stored_by:
+            order = () if cls is None else self.project.mro(cls)
+            found = (name for one in order for name in one.stores.get(attribute, ()))
+            self.stored_by[key] = frozenset(found)
+        return self.stored_by[key]
 
     def _writers(self, cls: ClassFacts, attribute: str) -> list[tuple[FunctionFacts, UnitKey]]:
         names: list[str] = []

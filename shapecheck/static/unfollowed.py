@@ -6,46 +6,38 @@ import ast
 from collections.abc import Iterable
 from functools import lru_cache
 
-from shapecheck.static.heap import Key
 from shapecheck.static.index import FunctionFacts, FunctionNode
 from shapecheck.static.machine import Frame
 from shapecheck.static.values import UNKNOWN, Instance, Value, plain_values
-from shapecheck.static.walk import walk, walk_statements
+from shapecheck.static.walk import walk
 
 
 def forget_stores(frame: Frame, function: FunctionFacts, given: Iterable[Value]) -> None:
     """Forget the fields that this path stored and a call that was `given` these may store anew.
 
-    Those that it stores itself, and those that a method of their class does that is not at work.
+    Those whose names it stores, those that a method stores that it names, and of what it was given
+    those that any method stores that is not at work.
     """
     heap = frame.state.heap
-    if not heap.values or not any(map(_leads_to_objects, given)):
+    handed = {
+        one.ref for value in given for one in plain_values(value) if isinstance(one, Instance)
+    }
+    if not handed or not heap.values:
         return
-    own = _stored_in(function.node)
+    stored, named = _names_in(function.node)
     busy = {one.name for one in frame.stack} - {function.name} | {"__init__"}
 
-    def may_store(key: Key) -> bool:
-        ref, name = key
-        if name in own:
-            return True
-        order = () if ref.cls is None else frame.machine.project.mro(ref.cls)
-        return any(not busy.issuperset(cls.stores.get(name, ())) for cls in order)
-
-    for key in [key for key in heap.values if may_store(key)]:
-        heap.put(key, UNKNOWN)
-
-
-def _leads_to_objects(value: Value) -> bool:
-    return any(isinstance(one, Instance) for one in plain_values(value))
+    known = [key for key, value in heap.values.items() if value is not UNKNOWN]
+    for ref, name in known:
+        methods = frame.machine.storing(ref.cls, name) - busy
+        own = ref in handed or not named.isdisjoint(methods)
+        if name in stored or (own and methods):
+            heap.put((ref, name), UNKNOWN)
 
 
 @lru_cache(maxsize=4096)
-def _stored_in(node: FunctionNode) -> frozenset[str]:
-    """The names of the fields that a function stores by itself, of whatever objects."""
-    return frozenset(
-        inner.attr
-        for statement in walk_statements(node.body)
-        if isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.With, ast.For))
-        for inner in walk(statement)
-        if isinstance(inner, ast.Attribute) and not isinstance(inner.ctx, ast.Load)
-    )
+def _names_in(node: FunctionNode) -> tuple[frozenset[str], frozenset[str]]:
+    """The names of the fields that a function stores, of whatever objects, and of all others."""
+    found = [one for one in walk(node) if isinstance(one, ast.Attribute)]
+    stored = frozenset(one.attr for one in found if not isinstance(one.ctx, ast.Load))
+    return stored, frozenset(one.attr for one in found) - stored

@@ -32,10 +32,12 @@ def postpone(frame: Frame, init: FunctionFacts, made: Instance, env: dict[str, V
     birth, unit = Birth(machine.giver), machine.unit
     made.ref.birth = birth
     if depth >= MAX_DEPTH:
+        machine.cuts += 1
         return
 
     def run() -> None:
         made.ref.pending = None
+        machine.reach.add(depth, (init,))
         state = State(env, heap.fork())
         scope = machine.scope_of(init)
         giver, machine.giver = machine.giver, birth
