@@ -41,6 +41,10 @@ def config_size(
         owned = Ownership(stated, f"the name {attribute} says so", span)
     if owned is None and not is_config:
         return None
+    if owned is not None and isinstance(node, ast.Attribute):
+        # What is written here is better evidence than where the config was first asked for.
+        own = name_owner(frame, last_name(node.value), node.value)
+        owned = own if own is not None and own.owner == owned.owner else owned
     frame.machine.facts.saw_dim_read(span, owned.owner if owned else "")
     text = _text(node)
     symbol = Symbol(name, owned.owner, "", owned) if owned else Symbol(name, "", f"{text}@{span}")

@@ -167,3 +167,26 @@ def test_a_constructor_that_makes_its_own_class_is_found_out_anew(
 ) -> None:
     edit = compare(NODE, NODE.replace(old, new), path="node.py", weigh=weight)
     assert (edit is not None) is holds
+
+
+def test_the_evidence_of_an_owner_is_what_is_written_where_a_size_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    again: Again = spied(monkeypatch)
+    text = (
+        "import torch\n\n\nclass Args:\n    def __init__(self, target_config, draft_config):\n"
+        "        self.target_config = Config(target_config)\n"
+        "        self.draft_config = Config(draft_config)\n\n\n"
+        "class Config:\n    def __init__(self, path):\n        self.hidden_size = path\n\n\n"
+        "class Worker:\n    def __init__(self, args: Args):\n        self.args = args\n\n"
+        "    def first(self, n):\n        return self.args.draft_config.hidden_size\n\n"
+        "    def second(self, n):\n"
+        "        out = torch.zeros(n, self.args.target_config.hidden_size)\n"
+        "        out.copy_(torch.zeros(n, self.args.draft_config.hidden_size))\n"
+    )
+    package = engine(tmp_path, {"worker.py": text})
+    lint = with_cache(package)
+    assert len(lint().findings) == 1
+    edit(package, ("worker.py", "        out = torch", "        print(n)\n        out = torch"))
+    assert shown(lint()) == shown(run((str(package),)))
+    assert again
