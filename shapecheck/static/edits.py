@@ -47,7 +47,7 @@ def compare(old: str, new: str, *, path: str, weigh: Callable[[str], Weight]) ->
         if one.qualname != two.qualname or weigh(texts[0]) != weigh(texts[1]):
             return None
         if texts[0] != texts[1]:
-            if _makes_its_own(one) or _makes_its_own(two):
+            if _makes_its_own(one) or _makes_its_own(two) or _stored_by(one) != _stored_by(two):
                 return None
             bodies.add((path, one.qualname))
     if _outline(before) != _outline(after):
@@ -72,6 +72,21 @@ def _makes_its_own(function: FunctionFacts) -> bool:
     *_, cls, name = ("", *function.qualname.split("."))
     nodes = ast.walk(function.node) if name in ("__init__", "__post_init__") else ()
     return any(isinstance(node, ast.Name) and node.id == cls for node in nodes)
+
+
+def _stored_by(function: FunctionFacts) -> frozenset[str]:
+    """The names of the fields that a function stores, of whatever objects: others read them."""
+    nodes = list(ast.walk(function.node))
+    set_ = (one.args[1] for one in nodes if isinstance(one, ast.Call) and _is_setattr(one))
+    named = (one.value for one in set_ if isinstance(one, ast.Constant))
+    stored = (one for one in nodes if isinstance(one, ast.Attribute))
+    return frozenset(
+        (*(one.attr for one in stored if isinstance(one.ctx, ast.Store)), *map(str, named))
+    )
+
+
+def _is_setattr(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Name) and call.func.id == "setattr" and len(call.args) == 3
 
 
 def _indexed(text: str, path: str) -> ModuleFacts:

@@ -20,7 +20,7 @@ from shapecheck.static.owners import DRAFT
 from shapecheck.static.project import Project
 from shapecheck.static.symbols import Ownership
 from shapecheck.static.unions import join
-from shapecheck.static.units import Basis, Body, Giver, Segment, UnitKey
+from shapecheck.static.units import Basis, Birth, Body, Giver, Segment, UnitKey
 from shapecheck.static.values import ObjectRef, Size, Value, telling
 
 if TYPE_CHECKING:
@@ -324,10 +324,8 @@ class Machine:
             ref.recall(attribute)
         if ref.basis is not None:
             self.basis.add(ref.basis)
-        if cls is None:
-            return ref.settled.get(attribute)
-        if attribute in ref.settled and self.selves.get(cls) is not ref:
-            return ref.settled[attribute]
+        if cls is None or (attribute in ref.settled and self.selves.get(cls) is not ref):
+            return self._given(ref, attribute)
         own = self.self_ref(cls)
         if own.recall is not None:
             own.recall(attribute)
@@ -339,9 +337,21 @@ class Machine:
                 self.basis.add(unit)
             else:
                 self.run_root(self, writer, cls)
-        if own is ref:
-            return own.settled.get(attribute)
-        return ref.settled.get(attribute, own.settled.get(attribute))
+        return self._given(ref if attribute in ref.settled else own, attribute)
+
+    def _given(self, ref: ObjectRef, attribute: str) -> Value | None:
+        """What is in a cell; who reads it rests on all who gave it something of a model."""
+        value, givers = ref.settled.get(attribute), ref.givers.get(attribute)
+        several = givers if isinstance(givers, dict) else {givers: value}
+        for giver, given in several.items():
+            if given is None or telling(given) < 2:
+                continue
+            while isinstance(giver, Birth):
+                self.basis.add(giver.basis)
+                giver = giver.maker
+            if giver is not None:
+                self.basis.add(giver)
+        return value
 
     def counted(self, ref: ObjectRef, attribute: str) -> Value | None:
         """The count that every object of a class keeps in a field, whoever it belongs to."""

@@ -194,3 +194,57 @@ def test_what_a_constructor_saw_does_not_go_with_who_asked_first(
     assert len(before) == 1
     assert after == before
     assert len(again) == 1
+
+
+GIVEN = """import torch
+
+
+class Info:
+    def __init__(self, h):
+        self.h = h
+
+
+class Draft:
+    def __init__(self, n, target_config):
+        self.info = Info(None)
+        self.out = torch.zeros(n, target_config.hidden_size)
+
+    def put_hidden(self, n, draft_config):
+        self.info.h = torch.zeros(n, target_config.hidden_size)
+
+    def use_hidden(self):
+        self.out.copy_(self.info.h)
+"""
+STORE = "self.info.h = torch.zeros(n, target_"
+FOREIGN: dict[str, tuple[str, Edit]] = {
+    "what another object is given": (
+        GIVEN,
+        ("draft.py", STORE, STORE.replace("target", "draft")),
+    ),
+    "what another object is given for the first time": (
+        GIVEN.replace(STORE, "given = torch.zeros(n, target_"),
+        ("draft.py", "given = torch.zeros(n, target_", STORE.replace("target", "draft")),
+    ),
+    "what another object is given by a name": (
+        GIVEN.replace(STORE, "given = torch.zeros(n, target_"),
+        (
+            "draft.py",
+            "given = torch.zeros(n, target_config.hidden_size)",
+            'setattr(self.info, "h", torch.zeros(n, draft_config.hidden_size))',
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "change"), FOREIGN.values(), ids=FOREIGN)
+def test_who_reads_a_field_that_another_stores_takes_part(
+    text: str, change: Edit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(update, "_MOST", 1.0)
+    package = engine(tmp_path, {"draft.py": text})
+    lint = with_cache(package)
+    assert not lint().findings
+    edit(package, change)
+    after = lint().findings
+    assert [one.code for one in after] == ["SHP301"]
+    assert after == run((str(package),)).findings
