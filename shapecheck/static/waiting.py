@@ -70,16 +70,15 @@ def run_waiting(machine: Machine) -> None:
 
     A later run recalls these objects, and cannot run a constructor in the middle of this one.
     """
-    found = list(machine.selves.values())
-    seen = set(found)
-    for ref in found:  # grows meanwhile
-        if ref.pending is not None:
-            _run(machine, ref, ref.pending)
-        held = [one for value in ref.settled.values() for one in _objects_in(value)]
-        for one in (*held, *machine.selves.values()):
-            if one not in seen:
-                seen.add(one)
-                found.append(one)
+    seen: set[ObjectRef] = set()
+    while found := [ref for ref in machine.selves.values() if ref not in seen]:
+        for ref in found:  # grows meanwhile
+            if ref in seen:
+                continue
+            seen.add(ref)
+            if ref.pending is not None:
+                _run(machine, ref, ref.pending)
+            found += [one for value in ref.settled.values() for one in _objects_in(value)]
 
 
 def _run(machine: Machine, ref: ObjectRef, constructor: Callable[[], None]) -> None:
