@@ -202,7 +202,7 @@ def test_what_traced_code_prints_is_not_among_the_findings(run, output_format):
         ("raise SystemExit(0)", "(SystemExit: 0)"),
         ("raise ValueError('two\\nlines')", "(ValueError: two)"),
         ("def run(t:", "(SyntaxError: "),
-        ("x = '\0'", "(SyntaxError: "),
+        ("x = '\0'", "code string cannot contain null bytes"),
         ("raise ImportError('a part')", "(a part)"),
     ],
 )
