@@ -19,13 +19,14 @@ from shapecheck.static.contracts.marks import may_hold_contracts
 from shapecheck.static.crash import internal_error
 from shapecheck.static.entries import Entries
 from shapecheck.static.expressions import evaluate
+from shapecheck.static.frames import Frame, State
 from shapecheck.static.functions import call_function, parameter_value
 from shapecheck.static.graph_keys import key_formulae, may_hold_keys
 from shapecheck.static.heap import Heap
 from shapecheck.static.index import ClassFacts, FunctionFacts
 from shapecheck.static.indices import may_measure_index, unused_indices
 from shapecheck.static.loader import Source, split_lines
-from shapecheck.static.machine import ROOT_BUDGET, Frame, Machine, State, unit_of
+from shapecheck.static.machine import ROOT_BUDGET, Machine, unit_of
 from shapecheck.static.named import name_owner
 from shapecheck.static.packs.drift import drifted
 from shapecheck.static.packs.model import Pack

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from shapecheck.static.counts import REQUESTS, WIDTHS, unit_of_name
 from shapecheck.static.facts import Arms
+from shapecheck.static.frames import Frame
 from shapecheck.static.guards import last_name
-from shapecheck.static.machine import Frame
 from shapecheck.static.wording import wording
 
 _WIDTH_NAME = re.compile(r"tokens?_per_|(?:^|_)width$")

@@ -8,8 +8,8 @@ from functools import lru_cache
 from shapecheck.static.arms import name_arms
 from shapecheck.static.changes import change, holds_items
 from shapecheck.static.expressions import evaluate
+from shapecheck.static.frames import Frame
 from shapecheck.static.lists import with_item
-from shapecheck.static.machine import Frame
 from shapecheck.static.mappings import with_entry
 from shapecheck.static.named import count_by_name
 from shapecheck.static.named_tuples import as_row

@@ -9,9 +9,10 @@ from shapecheck.static.constructed import made_with
 from shapecheck.static.contracts.keeping import promised_field
 from shapecheck.static.declared import declared_value
 from shapecheck.static.facts import Split
+from shapecheck.static.frames import Frame
 from shapecheck.static.global_names import resolved_value
 from shapecheck.static.index import ClassFacts, FunctionFacts
-from shapecheck.static.machine import Frame, lookup_field
+from shapecheck.static.machine import lookup_field
 from shapecheck.static.named import (
     config_size,
     count_by_name,

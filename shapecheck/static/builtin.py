@@ -7,11 +7,11 @@ import ast
 from shapecheck.dims.expr import Poly
 from shapecheck.static.attributes import read_named
 from shapecheck.static.counts import rounded_up, rows_of_tensor
+from shapecheck.static.frames import Frame
 from shapecheck.static.functions import Arguments, Keywords
 from shapecheck.static.guards import last_name
 from shapecheck.static.lists import any_item
 from shapecheck.static.loops import enumerated, zipped
-from shapecheck.static.machine import Frame
 from shapecheck.static.stores import forget_fields, store_attribute
 from shapecheck.static.unions import join, lift
 from shapecheck.static.values import (

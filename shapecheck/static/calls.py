@@ -6,12 +6,12 @@ import ast
 
 from shapecheck.static.builtin import call_builtin
 from shapecheck.static.contracts.sizes import size_by_key
+from shapecheck.static.frames import Frame
 from shapecheck.static.functions import Arguments, Keywords, call_function
 from shapecheck.static.getters import GET, read_getter
 from shapecheck.static.heap import Heap, join_heaps
 from shapecheck.static.kernel_pairs import note_pairs
 from shapecheck.static.lists import CHANGES, grow_list
-from shapecheck.static.machine import Frame
 from shapecheck.static.mappings import DICT_CHANGES, call_mapping, change_mapping
 from shapecheck.static.named import size_of_entry
 from shapecheck.static.objects import construct, replaced

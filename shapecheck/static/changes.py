@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable
 
-from shapecheck.static.machine import Frame
+from shapecheck.static.frames import Frame
 from shapecheck.static.stores import store_attribute
 from shapecheck.static.unions import lift
 from shapecheck.static.values import (

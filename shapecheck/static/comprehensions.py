@@ -7,8 +7,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from shapecheck.static.extent import manageable
+from shapecheck.static.frames import Frame
 from shapecheck.static.loops import bind_element, bind_turn, turns
-from shapecheck.static.machine import Frame
 from shapecheck.static.mappings import with_entry
 from shapecheck.static.values import UNKNOWN, Items, Mapping, Sequence, Value
 from shapecheck.static.walk import walk

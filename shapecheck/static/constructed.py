@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from shapecheck.static.frames import Frame
 from shapecheck.static.index import ClassFacts, FunctionFacts
-from shapecheck.static.machine import Frame
 from shapecheck.static.symbols import owners_of
 from shapecheck.static.values import Axis, Layer, ObjectRef, Size, Tensor, Value
 from shapecheck.static.walk import walk, walk_statements

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from shapecheck.static.frames import Frame
 from shapecheck.static.lists import any_item
-from shapecheck.static.machine import Frame
 from shapecheck.static.values import UNKNOWN, Instance, Items, Plain, Value
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from shapecheck.static.frames import Frame
 from shapecheck.static.index import ModuleFacts
-from shapecheck.static.machine import Frame
 from shapecheck.static.named import tensor_by_name
 from shapecheck.static.project import annotation_head, parse_annotation
 from shapecheck.static.symbols import Ownership

@@ -16,10 +16,10 @@ from shapecheck.static.contracts.sizes import size_by_key
 from shapecheck.static.counts import rows_of_tensor
 from shapecheck.static.extent import manageable
 from shapecheck.static.facts import Division
+from shapecheck.static.frames import Frame
 from shapecheck.static.global_names import global_value
 from shapecheck.static.guards import last_name, single_branch
 from shapecheck.static.lists import any_item, extended
-from shapecheck.static.machine import Frame
 from shapecheck.static.mappings import MAX_ENTRIES, looked_up
 from shapecheck.static.named import size_of_entry
 from shapecheck.static.named_tuples import as_row

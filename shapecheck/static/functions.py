@@ -12,9 +12,10 @@ from shapecheck.static.contracts.keeping import (
 )
 from shapecheck.static.declared import declared_value
 from shapecheck.static.facts import Pass
+from shapecheck.static.frames import Frame, State
 from shapecheck.static.guards import last_name
 from shapecheck.static.index import FunctionFacts
-from shapecheck.static.machine import MAX_DEPTH, Frame, State
+from shapecheck.static.machine import MAX_DEPTH
 from shapecheck.static.named import count_by_name, name_owner
 from shapecheck.static.owners import converts_to, is_model_call
 from shapecheck.static.project import annotation_head
@@ -114,12 +115,10 @@ def call_function(
         forget_changed(frame, inner.changed)
         return _returned(frame, function, result, node)
     before, cuts, left = frame.state.heap.log, machine.cuts, machine.budget
-    giver, machine.giver = machine.giver, Birth()
-    with machine.resting_on(function.body) as basis, machine.apart() as reach:
+    birth = Birth()
+    with machine.giving(birth, function.body), machine.apart() as reach:
         reach.add(inner.depth, (function,))
         result, _ = machine.run_call(inner)
-    machine.giver.basis = basis[0]
-    machine.giver = giver
     frame.state.heap = inner.state.heap
     forget_changed(frame, inner.changed)
     stores = frame.state.heap.log is not before or inner.changed
@@ -127,7 +126,7 @@ def call_function(
     if whole and not stores and not holds_object(result):
         machine.summaries[key] = Summary(
             result=result,
-            basis=basis[0],
+            basis=birth.basis,
             cost=left - machine.budget,
             height=reach.depth - frame.depth,
             followed=frozenset(reach.followed),

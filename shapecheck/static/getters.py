@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from shapecheck.static.attributes import read_named
-from shapecheck.static.machine import Frame
+from shapecheck.static.frames import Frame
 from shapecheck.static.owners import size_of_name
 from shapecheck.static.values import Size, Unknown, Value, plain_values
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
+from shapecheck.static.frames import Frame, State
 from shapecheck.static.heap import Heap
 from shapecheck.static.index import ClassFacts, FunctionFacts, ModuleFacts
-from shapecheck.static.machine import Frame, State
 from shapecheck.static.project import Resolved
 from shapecheck.static.values import (
     UNKNOWN,

@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 import re
 
+from shapecheck.static.frames import Frame
 from shapecheck.static.guards import last_name
-from shapecheck.static.machine import Frame
 from shapecheck.static.operators.meetings import meet
 from shapecheck.static.values import Tensor, Value, plain_values
 

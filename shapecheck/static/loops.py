@@ -6,8 +6,8 @@ import ast
 from functools import lru_cache
 
 from shapecheck.static.extent import manageable
+from shapecheck.static.frames import Frame
 from shapecheck.static.lists import any_item
-from shapecheck.static.machine import Frame
 from shapecheck.static.named import count_by_name
 from shapecheck.static.unions import lift
 from shapecheck.static.values import (

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from shapecheck.diagnostics.model import Span
 from shapecheck.static.contracts.lookup import Promises
 from shapecheck.static.counts import units_of
-from shapecheck.static.facts import EqualityTest, Facts, MeetingKey
+from shapecheck.static.facts import Facts, MeetingKey
+from shapecheck.static.frames import Calls, Frame
 from shapecheck.static.guards import Guard
-from shapecheck.static.heap import Heap
 from shapecheck.static.index import ClassFacts, FunctionFacts, ModuleFacts
 from shapecheck.static.owners import DRAFT
 from shapecheck.static.project import Project
@@ -24,7 +24,6 @@ from shapecheck.static.units import Basis, Birth, Body, Giver, Segment, UnitKey
 from shapecheck.static.values import ObjectRef, Size, Value, telling
 
 if TYPE_CHECKING:
-    from shapecheck.static.paths import Exits
     from shapecheck.static.recall import Recalled
     from shapecheck.static.summaries import Summary
 
@@ -34,72 +33,6 @@ ROOT_BUDGET = 8_000  # statements
 # the program made, a size or something of a model's. What comes behind a long call is seen as well.
 _PARTS = 32, 4, 2
 _LEAST = 30
-
-Calls = tuple[int, ...]  # the chain of calls that leads to a frame, by the identity of its nodes
-
-
-@dataclass(eq=False, slots=True)
-class State:
-    """The flow-sensitive part: local names and the fields of objects on this path."""
-
-    env: dict[str, Value]
-    heap: Heap
-    alive: bool = True
-
-    def copy(self) -> State:
-        """An independent state with the same contents."""
-        return State(dict(self.env), self.heap.fork(), self.alive)
-
-
-@dataclass(eq=False, slots=True)
-class Frame:
-    """One activation of a function; `acting` is the model whose object is at work, if known.
-
-    `seen` holds the names as the functions inside it see them, `shared` those that they bind anew.
-    `handed` are the lists and dicts that it was given, `changed` those of them that it changed.
-    """
-
-    machine: Machine
-    module: ModuleFacts
-    function: FunctionFacts | None
-    cls: ClassFacts | None
-    state: State
-    depth: int = 0
-    stack: tuple[FunctionFacts, ...] = ()
-    scope: dict[str, Value] | None = None
-    receiver: Value | None = None
-    calls: Calls = ()
-    guards: list[Guard] = field(default_factory=list[Guard])
-    tests: list[EqualityTest] = field(default_factory=list[EqualityTest])
-    returns: list[tuple[Value, tuple[Guard, ...], Heap]] = field(
-        default_factory=list[tuple[Value, tuple[Guard, ...], Heap]]
-    )
-
-    acting: Ownership | None = None
-    loops: list[Exits] = field(default_factory=list["Exits"])
-    seen: dict[str, Value] | None = None
-    shared: frozenset[str] = frozenset()
-    handed: list[Value] = field(default_factory=list["Value"])
-    changed: list[Value] = field(default_factory=list["Value"])
-
-    def show_names(self) -> None:
-        """Let the functions inside this one see its names as they are now."""
-        if self.seen is not None:
-            self.seen |= self.state.env
-
-    @property
-    def where(self) -> str:
-        """The qualified name of the function, for messages."""
-        return self.function.qualname if self.function else self.module.name
-
-    def guard(self, test: ast.expr, sense: bool) -> Guard:
-        """The guard of a test of this function in one sense, made once."""
-        guards = self.machine.guards
-        known = guards.get(test)
-        if known is None:
-            holds = Guard.of(test, True, self.module.path)
-            known = guards[test] = holds, holds.negated()
-        return known[0] if sense else known[1]
 
 
 @dataclass(eq=False, slots=True)
@@ -218,18 +151,17 @@ class Machine:
                 facts.meetings[key] = replace(facts.meetings[key], vague=True)
 
     @contextmanager
-    def resting_on(self, body: Body) -> Generator[list[Basis]]:
-        """Collects in the list, when the context ends, what the code in it rested on."""
-        outer: set[Body | UnitKey | Basis] = self.basis
+    def giving(self, birth: Birth, body: Body) -> Generator[None]:
+        """`birth` gives what is given in this context, and rests on what the code in it did."""
+        giver, basis = self.giver, self.basis
         inner: set[Body | UnitKey | Basis] = {body}
-        self.basis = inner
-        collected: list[Basis] = []
+        self.giver, self.basis = birth, inner
         try:
-            yield collected
+            yield
         finally:
-            collected.append(frozenset(inner))
-            outer.add(collected[0])
-            self.basis = outer
+            birth.basis = frozenset(inner)
+            self.giver, self.basis = giver, basis
+            basis.add(birth.basis)
 
     @contextmanager
     def seeing_for(self, unit: UnitKey) -> Generator[None]:
@@ -322,8 +254,8 @@ class Machine:
             ref.pending()
         if ref.recall is not None:
             ref.recall(attribute)
-        if ref.basis is not None:
-            self.basis.add(ref.basis)
+        if ref.birth is not None:
+            self.basis.add(ref.birth.basis)
         if cls is None or (attribute in ref.settled and self.selves.get(cls) is not ref):
             return self._given(ref, attribute)
         own = self.self_ref(cls)

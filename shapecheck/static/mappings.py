@@ -6,8 +6,8 @@ import ast
 
 from shapecheck.static.changes import change
 from shapecheck.static.extent import manageable
+from shapecheck.static.frames import Frame
 from shapecheck.static.loops import entries_of
-from shapecheck.static.machine import Frame
 from shapecheck.static.unions import union
 from shapecheck.static.values import (
     NONE,

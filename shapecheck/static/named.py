@@ -6,8 +6,8 @@ import ast
 
 from shapecheck.dims.expr import Poly
 from shapecheck.static.counts import count_symbol
+from shapecheck.static.frames import Frame
 from shapecheck.static.guards import last_name
-from shapecheck.static.machine import Frame
 from shapecheck.static.owners import (
     is_config_name,
     last_axis_of_name,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 from shapecheck.static.attributes import read_named
+from shapecheck.static.frames import Frame
 from shapecheck.static.index import ClassFacts
-from shapecheck.static.machine import Frame
 from shapecheck.static.project import annotation_head
 from shapecheck.static.values import Instance, Plain, Sequence
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 
 from shapecheck.static.attributes import read_named
+from shapecheck.static.frames import Frame
 from shapecheck.static.functions import Arguments, Keywords, argument_node, bind, passed
 from shapecheck.static.index import ClassFacts, FunctionFacts
-from shapecheck.static.machine import Frame
 from shapecheck.static.owners import DRAFT, TARGET, is_draft_flag
 from shapecheck.static.stores import store_attribute
 from shapecheck.static.symbols import Ownership

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from shapecheck.static.frames import State
 from shapecheck.static.guards import Guard
 from shapecheck.static.heap import join_heaps, written_apart
-from shapecheck.static.machine import State
 from shapecheck.static.unions import join
 from shapecheck.static.values import UNKNOWN, Value
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from shapecheck.static.machine import Frame
+from shapecheck.static.frames import Frame
 from shapecheck.static.values import Instance, plain_values
 
 

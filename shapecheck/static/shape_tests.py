@@ -6,7 +6,7 @@ import ast
 from typing import TypeGuard
 
 from shapecheck.static.facts import EqualityTest, GuardedCopy
-from shapecheck.static.machine import Frame
+from shapecheck.static.frames import Frame
 from shapecheck.static.operators.meetings import base_text
 from shapecheck.static.symbols import owner_conflict
 from shapecheck.static.values import Instance, Size, Union, Value, plain_values

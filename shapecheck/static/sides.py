@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from shapecheck.static.counts import units_of
 from shapecheck.static.facts import Formula
+from shapecheck.static.frames import Frame
 from shapecheck.static.guards import hangs_on_mode, single_branch
-from shapecheck.static.machine import Frame
 from shapecheck.static.values import Size, Unknown, Value
 from shapecheck.static.wording import wording
 

@@ -12,10 +12,10 @@ from shapecheck.static.compact import of_both
 from shapecheck.static.contexts import entered
 from shapecheck.static.contracts.keeping import keep_result
 from shapecheck.static.expressions import YIELDED, evaluate
+from shapecheck.static.frames import Frame, State
 from shapecheck.static.heap import join_heaps
 from shapecheck.static.index import FunctionFacts, FunctionNode, index_local_class
 from shapecheck.static.loops import bind_element, bind_turn, forget_constants, turns
-from shapecheck.static.machine import Frame, State
 from shapecheck.static.mappings import without
 from shapecheck.static.paths import Exits, join_names, join_states
 from shapecheck.static.shape_tests import equality_test, note_guarded_copy

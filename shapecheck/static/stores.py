@@ -6,8 +6,8 @@ import ast
 
 from shapecheck.static.contracts.keeping import keep_field
 from shapecheck.static.facts import Write
+from shapecheck.static.frames import Frame
 from shapecheck.static.guards import last_name
-from shapecheck.static.machine import Frame
 from shapecheck.static.project import annotation_head
 from shapecheck.static.symbols import Step
 from shapecheck.static.trails import has_trail, with_step

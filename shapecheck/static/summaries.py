@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from shapecheck.diagnostics.model import Span
+from shapecheck.static.frames import Frame
 from shapecheck.static.index import FunctionFacts
-from shapecheck.static.machine import MAX_DEPTH, Frame
+from shapecheck.static.machine import MAX_DEPTH
 from shapecheck.static.symbols import owners_of
 from shapecheck.static.units import Basis, UnitKey
 from shapecheck.static.values import (

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterable
 from functools import lru_cache
 
+from shapecheck.static.frames import Frame
 from shapecheck.static.index import FunctionFacts, FunctionNode
-from shapecheck.static.machine import Frame
 from shapecheck.static.values import UNKNOWN, Instance, Value, plain_values
 from shapecheck.static.walk import walk
 
@@ -26,7 +26,6 @@ def forget_stores(frame: Frame, function: FunctionFacts, given: Iterable[Value])
         return
     stored, named = _names_in(function.node)
     busy = {one.name for one in frame.stack} - {function.name} | {"__init__"}
-
     known = [key for key, value in heap.values.items() if value is not UNKNOWN]
     for ref, name in known:
         methods = frame.machine.storing(ref.cls, name) - busy

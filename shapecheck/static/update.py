@@ -45,7 +45,7 @@ def updated(
     states = tuple(state.after(edits, touched) for state in old.states)
     try:
         again = analyse(entries, progress, packs, states, only=touched, broken=old.unreadable)
-    except (CodecError, RecallError):
+    except (RecallError, CodecError):
         again = analyse(entries, progress, packs, only=touched, broken=old.unreadable)
 
     def move(path: str, line: int) -> int:

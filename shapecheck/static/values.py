@@ -16,7 +16,7 @@ from shapecheck.static.symbols import Ownership, SizePoly, Step
 
 if TYPE_CHECKING:
     from shapecheck.static.index import ClassFacts, FunctionFacts
-    from shapecheck.static.units import Basis, Birth, Giver
+    from shapecheck.static.units import Birth, Giver
 
 MAX_ALTERNATIVES = 6
 
@@ -132,9 +132,9 @@ class ObjectRef:
     """The identity of one abstract object; `settled` is its cell of every field ever stored.
 
     `entry` objects come from outside the analysed call (parameters and what hangs off them);
-    `pending` runs the constructor, which waits until a field is asked for; `basis` is what the
-    constructor then rested on, `birth` the run of it. `recall` puts what an earlier run knew of a
-    field in its cell, `givers` are what gave a field something.
+    `pending` runs the constructor, which waits until a field is asked for; `birth` is that run.
+    `recall` puts what an earlier run knew of a field in its cell, `givers` are what gave a field
+    something.
     """
 
     cls: ClassFacts | None
@@ -145,7 +145,6 @@ class ObjectRef:
     settled: dict[str, Value] = field(default_factory=dict[str, "Value"])
     children: dict[str, Value] = field(default_factory=dict[str, "Value"])
     pending: Callable[[], None] | None = None
-    basis: Basis | None = None
     recall: Callable[[str], None] | None = None
     birth: Birth | None = None
     givers: dict[str, Giver | dict[Giver, Value | None]] = field(

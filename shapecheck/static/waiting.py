@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from shapecheck.static.index import FunctionFacts
-from shapecheck.static.machine import MAX_DEPTH, Frame, Machine, State
+from shapecheck.static.frames import Frame, State
+from shapecheck.static.index import ClassFacts, FunctionFacts
+from shapecheck.static.machine import MAX_DEPTH, Machine
 from shapecheck.static.recall import RecallError
 from shapecheck.static.units import Birth
 from shapecheck.static.values import (
@@ -38,29 +39,13 @@ def postpone(frame: Frame, init: FunctionFacts, made: Instance, env: dict[str, V
     def run() -> None:
         made.ref.pending = None
         machine.reach.add(depth, (init,))
-        state = State(env, heap.fork())
-        scope = machine.scope_of(init)
-        giver, machine.giver = machine.giver, birth
-        with machine.seeing_for(unit), machine.resting_on(init.body) as basis:
+        state, scope = State(env, heap.fork()), machine.scope_of(init)
+        own = Frame(machine, init.module, init, init.cls, state, depth, stack, scope, made, calls)
+        with machine.seeing_for(unit), machine.giving(birth, init.body):
             try:
-                machine.run_apart(
-                    Frame(
-                        machine,
-                        init.module,
-                        init,
-                        init.cls,
-                        state,
-                        depth,
-                        stack,
-                        scope,
-                        made,
-                        calls,
-                    )
-                )
+                machine.run_apart(own)
             except RecursionError:
                 machine.facts.cut_short.add((init.module.span(init.node), unit[2]))
-        machine.giver = giver
-        birth.basis = made.ref.basis = basis[0]
 
     made.ref.pending = run
 
@@ -76,19 +61,18 @@ def run_waiting(machine: Machine) -> None:
             if ref in seen:
                 continue
             seen.add(ref)
-            if ref.pending is not None:
-                _run(machine, ref, ref.pending)
+            if ref.pending is not None and ref.cls is not None:
+                _run(machine, ref.cls, ref.pending)
             found += [one for value in ref.settled.values() for one in _objects_in(value)]
 
 
-def _run(machine: Machine, ref: ObjectRef, constructor: Callable[[], None]) -> None:
+def _run(machine: Machine, cls: ClassFacts, constructor: Callable[[], None]) -> None:
     try:
         constructor()
     except RecallError:
         raise
     except Exception as error:  # our mistake in one constructor must not cost the others
-        if ref.cls is not None:
-            machine.project.crashed(error, f"{ref.cls.name}.__init__", ref.cls.module.path)
+        machine.project.crashed(error, f"{cls.name}.__init__", cls.module.path)
 
 
 def _objects_in(value: Value | None) -> Iterable[ObjectRef]:

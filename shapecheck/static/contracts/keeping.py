@@ -6,8 +6,8 @@ import ast
 
 from shapecheck.static.contracts.promise import Promise
 from shapecheck.static.facts import Handover
+from shapecheck.static.frames import Frame
 from shapecheck.static.index import FunctionFacts
-from shapecheck.static.machine import Frame
 from shapecheck.static.unions import lift, union
 from shapecheck.static.values import (
     UNKNOWN,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 from shapecheck.static.contracts.promise import size_named
+from shapecheck.static.frames import Frame
 from shapecheck.static.guards import last_name
-from shapecheck.static.machine import Frame
 from shapecheck.static.symbols import Step
 from shapecheck.static.values import Size
 from shapecheck.static.wording import wording

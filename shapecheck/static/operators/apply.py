@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from shapecheck.static.machine import Frame
+from shapecheck.static.frames import Frame
 from shapecheck.static.operators.arguments import Arguments, Keywords
 from shapecheck.static.operators.creation import (
     arange,

@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 
 from shapecheck.dims.expr import Poly
-from shapecheck.static.machine import Frame
+from shapecheck.static.frames import Frame
 from shapecheck.static.operators.arguments import (
     Arguments,
     Keywords,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from shapecheck.static.machine import Frame
+from shapecheck.static.frames import Frame
 from shapecheck.static.operators.arguments import Arguments, Keywords, axis_of, multiplied_dtype
 from shapecheck.static.operators.meetings import meet
 from shapecheck.static.symbols import Step

@@ -6,8 +6,8 @@ import ast
 from dataclasses import replace
 
 from shapecheck.static.facts import EqualityTest, Meeting
+from shapecheck.static.frames import Frame
 from shapecheck.static.guards import hangs_on_mode, single_branch
-from shapecheck.static.machine import Frame
 from shapecheck.static.operators.arguments import WHOLE_DTYPES, axis_of
 from shapecheck.static.ranks import note_ranked
 from shapecheck.static.symbols import bounded

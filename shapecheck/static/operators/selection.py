@@ -6,8 +6,8 @@ import ast
 
 from shapecheck.dims.expr import Poly
 from shapecheck.static.facts import Slice
+from shapecheck.static.frames import Frame
 from shapecheck.static.guards import hangs_on_mode
-from shapecheck.static.machine import Frame
 from shapecheck.static.operators.arguments import Arguments, Keywords, dim_argument, tensor_of
 from shapecheck.static.operators.meetings import broadcast_axes
 from shapecheck.static.operators.table import Operator

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from shapecheck.dims.expr import Poly
-from shapecheck.static.machine import Frame
+from shapecheck.static.frames import Frame
 from shapecheck.static.operators.arguments import (
     Arguments,
     Keywords,

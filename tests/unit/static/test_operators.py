@@ -10,10 +10,11 @@ import torch
 
 from shapecheck.dims.expr import Poly
 from shapecheck.static.expressions import evaluate
+from shapecheck.static.frames import Frame, State
 from shapecheck.static.functions import call_function
 from shapecheck.static.heap import Heap
 from shapecheck.static.index import ModuleFacts
-from shapecheck.static.machine import Frame, Machine, State
+from shapecheck.static.machine import Machine
 from shapecheck.static.operators.table import FUNCTIONS, METHODS
 from shapecheck.static.project import Project
 from shapecheck.static.statements import run_body

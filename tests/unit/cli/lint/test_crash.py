@@ -9,9 +9,10 @@ import pytest
 from click.testing import Result
 
 from shapecheck.static import analyse
+from shapecheck.static.frames import Frame
 from shapecheck.static.index import ClassFacts, FunctionFacts, ModuleFacts
 from shapecheck.static.loader import Source
-from shapecheck.static.machine import Frame, Machine
+from shapecheck.static.machine import Machine
 from shapecheck.static.project import Project
 
 Lint = Callable[..., Result]
