@@ -210,6 +210,7 @@ def _analyse(job: Job, progress: Progress) -> Analysis:
     # What an earlier run said of the packs still holds where only bodies changed.
     drift = tuple(drifted(project, packs)) if not job.number and only is None else ()
     project.drop_bodies()
+    machine.drop_calls()
     given = {source.path for _, source in entries.read}
     return Analysis(
         units=Units.of(filter(None, machine.segments), machine.bases).closed(),

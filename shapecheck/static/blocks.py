@@ -31,11 +31,18 @@ _ANY_IMPORT = re.compile(r"(?:^|[;:])[ \t]*(?:import|from)[ \t][^\n]", re.MULTIL
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One definition: its name, the line before its first, and its text."""
+    """One definition: its name, the line before its first, and its place in the whole text."""
 
     name: str
     before: int
-    text: str
+    whole: str
+    start: int
+    end: int
+
+    @property
+    def text(self) -> str:
+        """The definition alone."""
+        return self.whole[self.start : self.end]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +78,8 @@ def cut(text: str) -> Blocks | None:
         end = starts[position]
         before = text[done:start]
         line += before.count("\n")
-        block = text[start:end]
-        lines = block.count("\n")
-        definitions.append(Block(match[1], line, block))
+        lines = text.count("\n", start, end)
+        definitions.append(Block(match[1], line, text, start, end))
         found = _imports(visible[start:end])
         if found is None:
             return None

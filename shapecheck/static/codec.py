@@ -57,8 +57,8 @@ def nothing() -> None:
 
 
 class _Reader(pickle.Unpickler):
-    def __init__(self, data: bytes, classes: tuple[type, ...], move: Move) -> None:
-        super().__init__(io.BytesIO(data))
+    def __init__(self, stream: io.BufferedIOBase, classes: tuple[type, ...], move: Move) -> None:
+        super().__init__(stream)
         self._move = move
         self._classes = _by_name(classes)
 
@@ -89,13 +89,23 @@ def stay(_path: str, line: int) -> int:
 def encode(data: object) -> bytes:
     """Plain data as bytes."""
     stream = io.BytesIO()
-    _Writer(stream, pickle.HIGHEST_PROTOCOL).dump(data)
+    write(data, stream)
     return stream.getvalue()
+
+
+def write(data: object, stream: io.BufferedIOBase) -> None:
+    """Write plain data behind what is in a stream."""
+    _Writer(stream, pickle.HIGHEST_PROTOCOL).dump(data)
 
 
 def decode(data: bytes, classes: tuple[type, ...], move: Move = stay) -> object:
     """The data of these bytes, its places moved; CodecError when it is not made of `classes`."""
+    return read(io.BytesIO(data), classes, move)
+
+
+def read(stream: io.BufferedIOBase, classes: tuple[type, ...], move: Move = stay) -> object:
+    """The next data of a stream, as in `decode`."""
     try:
-        return _Reader(data, classes, move).load()
+        return _Reader(stream, classes, move).load()
     except Exception as error:  # bytes that we did not write may break anything in the reader
         raise CodecError(str(error)) from error

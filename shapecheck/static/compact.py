@@ -11,9 +11,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, TypeVar, cast
 
-from shapecheck.static.loader import Source, parse_source, split_lines
+from shapecheck.static.blocks import Block
+from shapecheck.static.loader import Source, parse_source
 
 N = TypeVar("N", bound=ast.AST)
 T = TypeVar("T")
@@ -28,18 +30,21 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """A function as the lines that it has in its file, the first of which is `line`."""
+    """A function as its place in the whole text; its first line is `line`."""
 
-    lines: str
+    whole: str
+    start: int
+    end: int
     line: int
     path: str
 
     def body(self) -> list[ast.stmt]:
         """The statements, in compact nodes."""
         # What is indented has to stand in something, on the line before.
-        inside = self.lines[:1].isspace()
+        inside = self.whole[self.start].isspace()
         before = "\n" * (self.line - 2) + "if 1:\n" if inside else "\n" * (self.line - 1)
-        statement = parse_source(Source(path=self.path, text=before + self.lines)).body[0]
+        text = before + self.whole[self.start : self.end]
+        statement = parse_source(Source(path=self.path, text=text)).body[0]
         function = cast("ast.If", statement).body[0] if inside else statement
         return compacted(cast("ast.FunctionDef", function)).body
 
@@ -125,13 +130,17 @@ def compacted(root: N, apart: list[ast.FunctionDef] | None = None) -> N:
     return cast("N", made)
 
 
-def pack(functions: Iterable[ast.FunctionDef], source: Source) -> None:
-    """Keep the bodies of these functions of a file as its text until somebody asks for them."""
-    lines = split_lines(source.text)
+def pack(functions: Iterable[ast.FunctionDef], block: Block, path: str) -> None:
+    """Keep the bodies of these functions of a definition as text until somebody asks for them."""
+    lengths = (len(line) + 1 for line in block.text.split("\n"))
+    starts = list(accumulate(lengths, initial=block.start))
     for one in functions:
         first = min(node.lineno for node in (one, *one.decorator_list))
-        text = "\n".join(lines[first - 1 : one.end_lineno])
-        _hold(one, _Text(text, first, source.path))
+        start, end = (
+            starts[first - 1 - block.before],
+            starts[cast("int", one.end_lineno) - block.before],
+        )
+        _hold(one, _Text(block.whole, start, end - 1, first, path))
 
 
 def of_both(handlers: Mapping[type[N], Callable[..., T]]) -> dict[type[N], Callable[..., T]]:

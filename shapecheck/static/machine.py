@@ -212,6 +212,11 @@ class Machine:
         self.closed = len(self.segments)
         self.segments.append(last)
 
+    def drop_calls(self) -> None:
+        """Let go of what only those who interpret need: it leads to syntax and to values."""
+        for known in (self.guards, self.summaries, self.names, self.globals, self.scopes):
+            known.clear()
+
     def scope_of(self, function: FunctionFacts) -> dict[str, Value] | None:
         """The names around the class of a method, where that class is inside a function."""
         return None if function.cls is None else self.scopes.get(function.cls)

@@ -132,7 +132,7 @@ class Project:
             source = Source(path=module.path, text="\n" * binding.before + binding.text)
             functions: list[ast.FunctionDef] = []
             index_definition(compacted(parse_source(source), functions), module)
-            pack(functions, source)
+            pack(functions, binding, module.path)
         except (UnreadableFileError, RecursionError) as error:
             fault = error if isinstance(error, UnreadableFileError) else _too_deep(module.path)
             self.unreadable.setdefault(module.path, fault.diagnostic)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import pickle
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import cast
 
 from shapecheck.diagnostics.model import Span
-from shapecheck.static.codec import FACTS, CodecError, decode
+from shapecheck.static.codec import FACTS, CodecError, read
 from shapecheck.static.index import ClassFacts, FunctionFacts
 from shapecheck.static.machine import Machine
-from shapecheck.static.states import FieldState, Kept, Named, Rests, refer
+from shapecheck.static.states import End, FieldState, Kept, Named, Rests, refer
 from shapecheck.static.symbols import Ownership
 from shapecheck.static.unions import join
 from shapecheck.static.units import Birth, Giver, UnitKey, is_inside
@@ -52,7 +52,8 @@ class Recalled:
     state: FieldState
     objects: list[Kept]
     selves: dict[Named, int]
-    stale: Rests
+    rests: tuple[Rests, ...]
+    stale: frozenset[int]
     made: dict[int, ObjectRef] = field(default_factory=dict[int, ObjectRef])
     bases: dict[tuple[ObjectRef, str], list[Rests]] = field(
         default_factory=dict[tuple[ObjectRef, str], list[Rests]]
@@ -70,7 +71,7 @@ class Recalled:
         ref = self.made.get(number)
         if ref is None:
             kept = self.objects[number]
-            if _is_dead(kept, self.stale):
+            if _is_dead(kept, self.stale, self.rests):
                 raise RecallError("an object is made anew")
             cls = self.class_of(kept.cls) if kept.cls is not None else None
             site = kept.site and self.moved(kept.site)
@@ -88,8 +89,10 @@ class Recalled:
             self.machine.basis.update(self.bases.get((ref, name), ()))
             return
         parts, data = kept.fields.pop(name)
-        fresh = [self.stale.isdisjoint(rests) for rests, _ in parts]
-        bases = [rests for (rests, _), holds in zip(parts, fresh, strict=True) if holds]
+        fresh = [number not in self.stale for number, _ in parts]
+        bases = [
+            self.rests[number] for (number, _), holds in zip(parts, fresh, strict=True) if holds
+        ]
         self.bases[ref, name] = bases
         self.machine.basis.update(bases)
         if all(fresh):
@@ -97,11 +100,11 @@ class Recalled:
             return
         # In the order of the earlier run, so that what is given anew takes its place again.
         givers: dict[Giver, Value | None] = {}
-        for (rests, part), holds in zip(parts, fresh, strict=True):
+        for (number, part), holds in zip(parts, fresh, strict=True):
             if holds:
                 givers[Birth()] = _Reader(part, self).value()
-            elif len(rests) == 1:
-                givers.update(dict.fromkeys(one for one in rests if len(one) == 3))
+            elif unit := _unit(self.rests[number]):
+                givers[unit] = None
         ref.givers[name] = givers
         self.machine.renewed.add((ref, name))
         given = list(filter(None, givers.values()))
@@ -139,40 +142,48 @@ class Recalled:
 
 def recall(machine: Machine, state: FieldState) -> None:
     """Let a machine know what the units left that are not stale; CodecError if it is damaged."""
-    try:
-        data = zlib.decompress(state.data)
-    except zlib.error as error:
-        raise CodecError(str(error)) from error
-    made = decode(data, (*FACTS, Kept))
-    units, selves, objects = cast("tuple[tuple[UnitKey, ...], dict[Named, int], list[Kept]]", made)
-    fields = [field for one in objects for field in one.fields.values()]
-    bodies = {body for parts, _ in fields for rests, _ in parts for body in rests}
+    objects, end = _read(state.data)
+    bodies = {body for rests in end.rests for body in rests}
     changed = frozenset(one for one in state.stale if len(one) == 2)
     stale = state.stale | {one for one in bodies if is_inside(one, changed)}
-    dead = _dead(objects, stale)
+    numbers = _numbers(end.rests, stale)
     # Who made an object that its constructor would now make differently makes it again.
-    while makers := {unit for one in dead if (unit := _unit(one.maker)) and unit not in stale}:
+    while makers := {
+        unit
+        for one in objects
+        if one.maker is not None and _is_dead(one, numbers, end.rests)
+        if (unit := _unit(end.rests[one.maker])) and unit not in stale
+    }:
         stale |= makers
-        dead = _dead(objects, stale)
-    machine.recalled = Recalled(machine, state, objects, selves, stale)
-    machine.known = frozenset(units) - stale
+        numbers = _numbers(end.rests, stale)
+    machine.recalled = Recalled(machine, state, objects, end.selves, end.rests, numbers)
+    machine.known = frozenset(end.units) - stale
 
 
-def _dead(objects: list[Kept], stale: Rests) -> list[Kept]:
-    """The objects that are made otherwise now, or whose constructor gives them something else."""
-    return [one for one in objects if _is_dead(one, stale)]
+def _read(data: bytes) -> tuple[list[Kept], End]:
+    stream = gzip.GzipFile(fileobj=io.BytesIO(data))
+    objects: list[Kept] = []
+    while not isinstance(one := read(stream, (*FACTS, Kept, End)), End):
+        objects.append(cast("Kept", one))
+    return objects, one
 
 
-def _is_dead(kept: Kept, stale: Rests) -> bool:
+def _numbers(all_: tuple[Rests, ...], stale: Rests) -> frozenset[int]:
+    """The numbers of those that rest on something stale."""
+    return frozenset(number for number, rests in enumerate(all_) if not stale.isdisjoint(rests))
+
+
+def _is_dead(kept: Kept, stale: frozenset[int], rests: tuple[Rests, ...]) -> bool:
+    """Whether an object is made otherwise now, or its constructor gives it something else."""
     if kept.maker is None:
         return False
-    given = [rests for parts, _ in kept.fields.values() for rests, _ in parts if len(rests) > 1]
-    return not all(map(stale.isdisjoint, (kept.maker, *given)))
+    numbers = (number for parts, _ in kept.fields.values() for number, _ in parts)
+    return kept.maker in stale or any(one in stale and len(rests[one]) > 1 for one in numbers)
 
 
-def _unit(maker: Rests | None) -> UnitKey | None:
-    """The one unit that made an object, if it was no constructor."""
-    only = list(maker or ())
+def _unit(rests: Rests) -> UnitKey | None:
+    """The one unit that made an object or gave a field something, if it was no constructor."""
+    only = list(rests)
     return only[0] if len(only) == 1 and len(only[0]) == 3 else None
 
 

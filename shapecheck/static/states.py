@@ -6,15 +6,15 @@ that rest on those bodies are interpreted, and none of the many whose fields the
 
 from __future__ import annotations
 
+import gzip
 import io
 import pickle
-import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from shapecheck.diagnostics.model import Span
-from shapecheck.static.codec import encode
+from shapecheck.static.codec import write
 from shapecheck.static.edits import Edit
 from shapecheck.static.index import ClassFacts, FunctionFacts
 from shapecheck.static.machine import Machine
@@ -25,7 +25,7 @@ from shapecheck.static.values import FunctionValue, ObjectRef, Value
 Named = tuple[str, str]  # a class: its module, its name
 Move = tuple[str, int, int, int]  # a path, the first and the last line edited, how far others went
 Rests = frozenset[Body | UnitKey]  # what one that gave a field something rests on
-Part = tuple[Rests, bytes]  # what one of several gave
+Part = tuple[int, bytes]  # the number of what it rests on, and what this one of several gave
 Field = tuple[tuple[Part, ...], bytes]  # those that gave it something, all that they gave
 
 
@@ -51,7 +51,7 @@ class FieldState:
 class Kept:
     """One object: what it is, and its fields.
 
-    `maker` is what it rests on that it was made, where its constructor waited.
+    `maker` is the number of what it rests on that it was made, where its constructor waited.
     """
 
     cls: Named | None
@@ -59,8 +59,17 @@ class Kept:
     site: Span | None
     entry: bool
     label: str
-    maker: Rests | None
+    maker: int | None
     fields: dict[str, Field]
+
+
+@dataclass(eq=False, slots=True)
+class End:
+    """What stands behind the objects: the units of the run, the objects of classes, all rests."""
+
+    units: tuple[UnitKey, ...]
+    selves: dict[Named, int]
+    rests: tuple[Rests, ...]
 
 
 class _Unkept(Exception):
@@ -69,62 +78,84 @@ class _Unkept(Exception):
 
 def state_of(machine: Machine) -> FieldState:
     """The fields of every object that the fields of a class lead to."""
-    numbers: dict[ObjectRef, int] = {}
-    waiting: list[ObjectRef] = []
+    snapshot = _Snapshot()
+    for cls, ref in machine.selves.items():
+        if _is_named(cls):
+            snapshot.selves[class_name(cls)] = snapshot.number(ref)
+    for ref in snapshot.found:  # grows meanwhile
+        snapshot.add(ref)
+    return FieldState(data=snapshot.finished(tuple(machine.bases)))
 
-    def number(ref: ObjectRef) -> int:
-        if ref not in numbers:
+
+@dataclass(eq=False, slots=True)
+class _Snapshot:
+    """Objects written one after another, each when it is found, so that none is held as bytes.
+
+    `rests` are numbered, since many givers rest on the same. `texts` are the bytes of values by
+    identity, since most fields hold one of a few.
+    """
+
+    numbers: dict[ObjectRef, int] = field(default_factory=dict[ObjectRef, int])
+    found: list[ObjectRef] = field(default_factory=list[ObjectRef])
+    selves: dict[Named, int] = field(default_factory=dict[Named, int])
+    givers: dict[Giver | None, int] = field(default_factory=dict["Giver | None", int])
+    rests: dict[Rests, int] = field(default_factory=dict[Rests, int])
+    texts: dict[int, bytes] = field(default_factory=dict[int, bytes])
+    packed: io.BytesIO = field(default_factory=io.BytesIO)
+    stream: gzip.GzipFile = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.stream = gzip.GzipFile(fileobj=self.packed, mode="wb", compresslevel=1, mtime=0)
+
+    def number(self, ref: ObjectRef) -> int:
+        """The number by which others name an object; _Unkept for what no later run finds."""
+        if ref not in self.numbers:
             if ref.cls is not None:
                 class_name(ref.cls)
-            numbers[ref] = len(numbers)
-            waiting.append(ref)
-        return numbers[ref]
+            self.numbers[ref] = len(self.numbers)
+            self.found.append(ref)
+        return self.numbers[ref]
 
-    known: dict[Giver | None, Rests] = {}
-    same: dict[Rests, Rests] = {}  # many givers rest on the same
+    def add(self, ref: ObjectRef) -> None:
+        """Write an object."""
+        fields = {
+            name: (self._parts(ref.givers.get(name)), self._written(value))
+            for name, value in ref.settled.items()
+        }
+        cls = class_name(ref.cls) if ref.cls is not None else None
+        maker = None if ref.birth is None else self._rests(ref.birth.maker)
+        kept = Kept(cls, ref.owned, ref.site, ref.entry, ref.label, maker, fields)
+        write(kept, self.stream)
 
-    def rests(giver: Giver | None) -> Rests:
-        if giver not in known:
-            found = resting(giver)
-            known[giver] = same.setdefault(found, found)
-        return known[giver]
+    def finished(self, units: tuple[UnitKey, ...]) -> bytes:
+        """All that was written, and what it refers to."""
+        write(End(units, self.selves, tuple(self.rests)), self.stream)
+        self.stream.close()
+        return self.packed.getvalue()
 
-    texts: dict[int, bytes] = {}  # by identity: most fields hold one of a few values
+    def _rests(self, giver: Giver | None) -> int:
+        if giver not in self.givers:
+            self.givers[giver] = self.rests.setdefault(resting(giver), len(self.rests))
+        return self.givers[giver]
 
-    def written(value: Value) -> bytes:
-        if id(value) not in texts:
-            texts[id(value)] = dumped(value)
-        return texts[id(value)]
+    def _parts(self, given: Giver | dict[Giver, Value | None] | None) -> tuple[Part, ...]:
+        if isinstance(given, dict):
+            each = ((giver, part) for giver, part in given.items() if part is not None)
+            return tuple((self._rests(giver), self._written(part)) for giver, part in each)
+        return () if given is None else ((self._rests(given), b""),)
 
-    def dumped(value: Value) -> bytes:
+    def _written(self, value: Value) -> bytes:
+        if id(value) not in self.texts:
+            self.texts[id(value)] = self._dumped(value)
+        return self.texts[id(value)]
+
+    def _dumped(self, value: Value) -> bytes:
         stream = io.BytesIO()
         try:
-            _Writer(stream, number).dump(value)
+            _Writer(stream, self.number).dump(value)
         except (_Unkept, RecursionError, pickle.PicklingError):
             return b""
         return stream.getvalue()
-
-    def parts(ref: ObjectRef, name: str) -> tuple[Part, ...]:
-        given = ref.givers.get(name)
-        if isinstance(given, dict):
-            each = ((giver, part) for giver, part in given.items() if part is not None)
-            return tuple((rests(giver), written(part)) for giver, part in each)
-        return () if given is None else ((rests(given), b""),)
-
-    selves: dict[Named, int] = {}
-    for cls, ref in machine.selves.items():
-        if _is_named(cls):
-            selves[class_name(cls)] = number(ref)
-    objects: list[Kept] = []
-    for ref in waiting:  # grows meanwhile
-        fields: dict[str, Field] = {}
-        for name, value in ref.settled.items():
-            fields[name] = parts(ref, name), written(value)
-        cls = class_name(ref.cls) if ref.cls is not None else None
-        maker = None if ref.birth is None else rests(ref.birth.maker)
-        objects.append(Kept(cls, ref.owned, ref.site, ref.entry, ref.label, maker, fields))
-    data = encode((tuple(machine.bases), selves, objects))
-    return FieldState(data=zlib.compress(data, 1))
 
 
 def class_name(cls: ClassFacts) -> Named:

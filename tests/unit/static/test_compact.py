@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeGuard
 
 from shapecheck.static import analyse, compact, statements
+from shapecheck.static.blocks import Block
 from shapecheck.static.compact import compacted, pack
 from shapecheck.static.loader import Source, parse_source
 from shapecheck.static.walk import walk
@@ -76,7 +77,7 @@ def test_a_packed_body_is_had_again_at_its_place() -> None:
         source = Source(path="", text=text)
         functions: list[ast.FunctionDef] = []
         packed = compacted(parse_source(source), functions)
-        pack(functions, source)
+        pack(functions, Block("", 0, text, 0, len(text)), "")
         assert functions
         assert not any(isinstance(getattr(one, "held", []), list) for one in functions)
         whole = compacted(parse_source(source))
