@@ -6,10 +6,11 @@ import os
 import pickle
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection, Pipe, wait
-from typing import TypeVar, cast
+from typing import BinaryIO, TypeVar, cast
 
 from shapecheck.errors import ShapecheckError
 
@@ -30,21 +31,25 @@ def run_jobs(
 
     A job that is alone gets a process of its own only `apart`: it ends with all that it held.
 
-    The results come through a pipe from our own children: they have to be plain data.
+    The results come through files from our own children: they have to be plain data.
     """
     if (len(jobs) < 2 and not apart) or sys.platform != "linux":
         return [job(progress or _silent) for job in jobs]
     running: dict[int, Connection] = {}
+    answers: dict[Connection, BinaryIO] = {}
     try:
         for job in jobs:
             mine, theirs = Pipe(duplex=False)
+            answers[mine] = _file()
             pid = os.fork()
             if not pid:
-                _work(job, theirs, tell=progress is not None)
+                _work(job, theirs, answers[mine], tell=progress is not None)
             theirs.close()
             running[pid] = mine
-        return cast("list[T]", _gather(list(running.values()), progress))
+        return cast("list[T]", _gather(answers, progress))
     finally:
+        for file in answers.values():
+            file.close()
         for pid, connection in running.items():
             connection.close()
             with suppress(ProcessLookupError):
@@ -52,11 +57,19 @@ def run_jobs(
             os.waitpid(pid, 0)
 
 
+def _file() -> BinaryIO:
+    """A file that nobody else sees, in memory where there is no place to write."""
+    try:
+        return cast("BinaryIO", tempfile.TemporaryFile())
+    except OSError:
+        return open(os.memfd_create("shapecheck"), "w+b")
+
+
 def _silent(_done: int, _of: int) -> None:
     pass
 
 
-def _work(job: Job[object], connection: Connection, *, tell: bool) -> None:
+def _work(job: Job[object], connection: Connection, file: BinaryIO, *, tell: bool) -> None:
     """The life of a child: the job, its answer, and an end without any clean-up."""
 
     def report(done: int, of: int) -> None:
@@ -65,19 +78,22 @@ def _work(job: Job[object], connection: Connection, *, tell: bool) -> None:
 
     try:
         try:
-            answer = ("answer", job(report if tell else _silent))
+            # In a file: the parent reads it when all that the job held is gone.
+            pickle.dump(job(report if tell else _silent), file, pickle.HIGHEST_PROTOCOL)
+            file.flush()
+            message = ("answer", None)
         except BaseException as error:  # raised by the parent
-            answer = ("error", error)
-        connection.send_bytes(pickle.dumps(answer, pickle.HIGHEST_PROTOCOL))
+            message = ("error", error)
+        connection.send(message)
     finally:
         os._exit(0)
 
 
-def _gather(connections: list[Connection], progress: Progress | None) -> list[object]:
+def _gather(answers: dict[Connection, BinaryIO], progress: Progress | None) -> list[object]:
     results: dict[Connection, object] = {}
-    shares = dict.fromkeys(connections, (0, 0))
-    while len(results) < len(connections):
-        for one in wait([each for each in connections if each not in results]):
+    shares = dict.fromkeys(answers, (0, 0))
+    while len(results) < len(answers):
+        for one in wait([each for each in answers if each not in results]):
             connection = cast("Connection", one)
             try:
                 kind, value = connection.recv()
@@ -87,11 +103,12 @@ def _gather(connections: list[Connection], progress: Progress | None) -> list[ob
                     "lint fewer targets at once"
                 ) from None
             if kind == "answer":
-                results[connection] = value
+                answers[connection].seek(0)
+                results[connection] = pickle.load(answers[connection])
             elif kind == "error":
                 raise value
             elif progress is not None:
                 shares[connection] = value
                 done, of = zip(*shares.values(), strict=True)
                 progress(sum(done), sum(of))
-    return [results[one] for one in connections]
+    return [results[one] for one in answers]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import tempfile
 
 import pytest
 
@@ -52,6 +53,29 @@ def test_a_worker_that_is_killed_says_what_to_do() -> None:
 
     with pytest.raises(WorkerError, match="lint fewer targets at once"):
         run_jobs([_pid, die])
+
+
+class _Last:
+    """Ends the process that writes it."""
+
+    def __reduce__(self) -> str:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return ""
+
+
+@forks
+def test_a_worker_that_is_killed_in_the_middle_of_its_answer_says_so_too() -> None:
+    with pytest.raises(WorkerError, match="lint fewer targets at once"):
+        run_jobs([lambda _: [], lambda _: ["a" * 1_000_000, _Last()]])
+
+
+@forks
+def test_answers_come_without_a_place_to_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere() -> None:
+        raise FileNotFoundError("no usable temporary directory")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", nowhere)
+    assert run_jobs([lambda _: "a", lambda _: "b"]) == ["a", "b"]
 
 
 @forks
