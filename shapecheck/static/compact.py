@@ -41,10 +41,10 @@ class _Text:
     def body(self) -> list[ast.stmt]:
         """The statements, in compact nodes."""
         # What is indented has to stand in something, on the line before.
-        inside = self.whole[self.start].isspace()
+        text = self.whole[self.start : self.end]
+        inside = text.lstrip("\f")[:1].isspace()
         before = "\n" * (self.line - 2) + "if 1:\n" if inside else "\n" * (self.line - 1)
-        text = before + self.whole[self.start : self.end]
-        statement = parse_source(Source(path=self.path, text=text)).body[0]
+        statement = parse_source(Source(path=self.path, text=before + text)).body[0]
         function = cast("ast.If", statement).body[0] if inside else statement
         return compacted(cast("ast.FunctionDef", function)).body
 
@@ -136,11 +136,9 @@ def pack(functions: Iterable[ast.FunctionDef], block: Block, path: str) -> None:
     starts = list(accumulate(lengths, initial=block.start))
     for one in functions:
         first = min(node.lineno for node in (one, *one.decorator_list))
-        start, end = (
-            starts[first - 1 - block.before],
-            starts[cast("int", one.end_lineno) - block.before],
-        )
-        _hold(one, _Text(block.whole, start, end - 1, first, path))
+        start = starts[first - 1 - block.before]
+        end = starts[cast("int", one.end_lineno) - block.before] - 1
+        _hold(one, _Text(block.whole, start, end, first, path))
 
 
 def of_both(handlers: Mapping[type[N], Callable[..., T]]) -> dict[type[N], Callable[..., T]]:

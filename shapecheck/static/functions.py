@@ -15,7 +15,7 @@ from shapecheck.static.facts import Pass
 from shapecheck.static.frames import Frame, State
 from shapecheck.static.guards import last_name
 from shapecheck.static.index import FunctionFacts
-from shapecheck.static.machine import MAX_DEPTH, steps_of
+from shapecheck.static.machine import MAX_DEPTH
 from shapecheck.static.named import count_by_name, name_owner
 from shapecheck.static.owners import converts_to, is_model_call
 from shapecheck.static.project import annotation_head
@@ -64,9 +64,7 @@ def call_function(
     Where they are not `complete`, a star among them may give any other parameter something.
     """
     machine = frame.machine
-    given = (*(() if receiver is None else (receiver,)), *arguments, *keywords.values())
-    depth = frame.depth + steps_of(given)
-    too_deep = depth > MAX_DEPTH
+    too_deep = frame.depth >= MAX_DEPTH
     machine.cuts += too_deep
     if (
         too_deep
@@ -75,7 +73,8 @@ def call_function(
         or (_output_owner(function, receiver) and not _is_open(frame, function, receiver))
     ):
         if too_deep or machine.budget <= 0 or function in frame.stack:
-            forget_stores(frame, function, given)
+            given = () if receiver is None else (receiver,)
+            forget_stores(frame, function, (*given, *arguments, *keywords.values()))
         if function in frame.stack:
             machine.reach.outermost = min(machine.reach.outermost, frame.stack.index(function))
         promised = promised_result(frame, function)
@@ -97,7 +96,7 @@ def call_function(
         function,
         function.cls,
         State(env, frame.state.heap),
-        depth,
+        frame.depth + 1,
         (*frame.stack, function),
         scope if scope is not None else machine.scope_of(function),
         receiver,

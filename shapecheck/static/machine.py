@@ -21,15 +21,13 @@ from shapecheck.static.project import Project
 from shapecheck.static.symbols import Ownership
 from shapecheck.static.unions import join
 from shapecheck.static.units import Basis, Birth, Body, Giver, Segment, UnitKey
-from shapecheck.static.values import ObjectRef, Size, Value, of_model, telling
+from shapecheck.static.values import ObjectRef, Size, Value, telling
 
 if TYPE_CHECKING:
     from shapecheck.static.recall import Recalled
     from shapecheck.static.summaries import Summary
 
-# Calls are followed one inside the other, so many steps: those that are handed nothing of a model's
-# take two each.
-MAX_DEPTH = 6
+MAX_DEPTH = 6  # calls that are followed, one inside the other
 ROOT_BUDGET = 8_000  # statements
 # Of what is left of them a call gets a part, by the most that it is handed: nothing, an object that
 # the program made, a size or something of a model's. What comes behind a long call is seen as well.
@@ -341,11 +339,6 @@ class Machine:
         mine = givers.get(self.giver)
         givers[self.giver] = value if mine is None else join(mine, value)
         return givers
-
-
-def steps_of(given: Iterable[Value]) -> int:
-    """How many of the steps a call takes that is handed these values."""
-    return 1 if any(map(of_model, given)) else 2
 
 
 def unit_of(function: FunctionFacts, cls: ClassFacts | None) -> UnitKey:

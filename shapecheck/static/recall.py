@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import pickle
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
@@ -161,7 +162,10 @@ def recall(machine: Machine, state: FieldState) -> None:
 
 
 def _read(data: bytes) -> tuple[list[Kept], End]:
-    stream = gzip.GzipFile(fileobj=io.BytesIO(data))
+    try:
+        stream = io.BytesIO(gzip.decompress(data))
+    except (OSError, EOFError, zlib.error) as error:
+        raise CodecError(str(error)) from error
     objects: list[Kept] = []
     while not isinstance(one := read(stream, (*FACTS, Kept, End)), End):
         objects.append(cast("Kept", one))

@@ -259,18 +259,6 @@ def telling(value: Value) -> int:
     return 2 if _says_size(value) else 0
 
 
-def of_model(value: Value) -> bool:
-    """Whether a value says something of a model's, or is an object with a field that does."""
-    if telling(value) == 2:
-        return True
-    refs = (one.ref for one in plain_values(value) if isinstance(one, Instance))
-    return any(
-        ref.pending is not None or any(telling(held) == 2 for held in ref.settled.values())
-        for ref in refs
-        if ref.site is not None
-    )
-
-
 def _says_size(value: Plain) -> bool:
     if isinstance(value, Unknown):
         return value.owned is not None

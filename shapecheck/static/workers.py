@@ -78,15 +78,24 @@ def _work(job: Job[object], connection: Connection, file: BinaryIO, *, tell: boo
 
     try:
         try:
-            # In a file: the parent reads it when all that the job held is gone.
-            pickle.dump(job(report if tell else _silent), file, pickle.HIGHEST_PROTOCOL)
-            file.flush()
-            message = ("answer", None)
+            answer = job(report if tell else _silent)
         except BaseException as error:  # raised by the parent
             message = ("error", error)
-        connection.send(message)
+        else:
+            message = ("written", None) if _is_written(answer, file) else ("answer", answer)
+        connection.send_bytes(pickle.dumps(message, pickle.HIGHEST_PROTOCOL))
     finally:
         os._exit(0)
+
+
+def _is_written(answer: object, file: BinaryIO) -> bool:
+    """Whether there was room for it; the parent reads it when all that the job held is gone."""
+    try:
+        pickle.dump(answer, file, pickle.HIGHEST_PROTOCOL)
+        file.flush()
+    except OSError:
+        return False
+    return True
 
 
 def _gather(answers: dict[Connection, BinaryIO], progress: Progress | None) -> list[object]:
@@ -102,9 +111,13 @@ def _gather(answers: dict[Connection, BinaryIO], progress: Progress | None) -> l
                     "a worker of the analysis was killed, perhaps for want of memory; "
                     "lint fewer targets at once"
                 ) from None
-            if kind == "answer":
+            if kind == "written":
+                with suppress(EOFError):
+                    connection.recv()  # its end
                 answers[connection].seek(0)
                 results[connection] = pickle.load(answers[connection])
+            elif kind == "answer":
+                results[connection] = value
             elif kind == "error":
                 raise value
             elif progress is not None:

@@ -58,6 +58,9 @@ HOSTILE = {
     "an import that goes on in the next line": ("def f():\n    from a import b, \\\n        c\n"),
     "raised from": ("def f():\n    raise E(\n        1\n    ) \\\n    from e\n"),
     "letters that are no ASCII": ("A = 'é'\ndef f(é, x='ü'):\n    return 'ü', x.y\n"),
+    "form feeds before definitions": (
+        "\fdef f(a):\n    return a.b\n\fclass C:\n\f    def g(a): return a\n"
+    ),
     "carriage returns": ("def f():\r\n    return 1\r\nx = f.g\r\n"),
 }
 

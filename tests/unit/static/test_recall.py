@@ -248,3 +248,43 @@ def test_who_reads_a_field_that_another_stores_takes_part(
     after = lint().findings
     assert [one.code for one in after] == ["SHP301"]
     assert after == run((str(package),)).findings
+
+
+def test_a_recalled_object_is_followed_as_deep_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hands = "".join(f"\n\ndef f{n}(bag):\n    return f{n + 1}(bag)\n" for n in range(1, 4))
+    package = engine(
+        tmp_path,
+        {
+            "worker.py": """import torch
+from engine.bag import Bag, f1
+
+
+class Worker:
+    def __init__(self, target_config, draft_config):
+        self.bag = Bag(draft_config)
+        self.taken = torch.zeros(4, target_config.hidden_size)
+
+    def fill(self):
+        size = 1
+        f1(self.bag).copy_(self.taken)
+""",
+            "bag.py": f"""import torch
+
+
+class Bag:
+    def __init__(self, draft_config):
+        self.buffer = torch.zeros(4, draft_config.hidden_size)
+{hands}
+
+def f4(bag):
+    return bag.buffer
+""",
+        },
+    )
+    monkeypatch.setattr(update, "_MOST", 1.0)
+    cached = with_cache(package)
+    assert {one.code for one in cached().findings} == {"SHP301"}
+    edit(package, ("worker.py", "size = 1", "size = 2"))
+    assert cached().findings == run((str(package),)).findings

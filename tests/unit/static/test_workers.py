@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import tempfile
+from functools import partial
 
 import pytest
 
@@ -76,6 +77,14 @@ def test_answers_come_without_a_place_to_write(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(tempfile, "TemporaryFile", nowhere)
     assert run_jobs([lambda _: "a", lambda _: "b"]) == ["a", "b"]
+
+
+@forks
+def test_an_answer_that_no_file_has_room_for_comes_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tempfile, "TemporaryFile", partial(open, "/dev/full", "r+b"))
+    assert run_jobs([lambda _: "a" * 1_000_000, lambda _: "b"]) == ["a" * 1_000_000, "b"]
 
 
 @forks
